@@ -1,0 +1,47 @@
+/* What an applet is. One file in src/applets/ defines one and registers it by its file name in
+ * meson.build; prototype, table, symlinks, help and the tests' list derive from that word.
+ *
+ *   const struct applet applet_host_local = { .name = "host-local", ... };
+ *
+ * The variable is applet_ and the file's name with '-' as '_'. */
+#pragma once
+
+#include "base/err.h"
+#include "base/undo.h"
+#include "cni/request.h"
+#include "result/result.h"
+
+enum applet_kind { APPLET_MAIN, APPLET_IPAM, APPLET_META, APPLET_TOOL };
+
+/* What an ADD fills in: the result in our own form, which the runner converts to the config's
+ * version and prints, and the inverse of every completed step, which the runner runs when
+ * anything, printing included, fails. */
+struct reply {
+	struct result result;
+	struct undo undo;
+};
+
+struct applet {
+	const char *name;
+	const char *help; /* one line, no full stop */
+	enum applet_kind kind;
+	const char *min_version; /* oldest spec version supported; NULL: 0.1.0 */
+
+	/* The verbs. Environment, config, name and versions are checked before they are called;
+	 * the namespace is known not to be our own (ADD, DEL). Each returns 0, or -1 with e set.
+	 * A missing verb succeeds and does nothing; a missing add is not an applet but a tool. */
+	int (*add)(const struct request *req, struct reply *reply, struct err *e);
+	int (*del)(const struct request *req, struct err *e);
+	int (*check)(const struct request *req, struct err *e);
+	int (*gc)(const struct request *req, struct err *e);
+	int (*status)(const struct request *req, struct err *e);
+
+	/* Tools only: the whole program. Returns the exit status. */
+	int (*tool)(int argc, char **argv);
+};
+
+/* All applets, sorted by name; NULL-terminated. Generated. */
+extern const struct applet *const applets[];
+
+/* By name, or NULL. */
+const struct applet *applet_find(const char *name);

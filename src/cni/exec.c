@@ -1,0 +1,448 @@
+#include "cni/exec.h"
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "cni/run.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define MAX_OUTPUT (16u << 20)
+#define MAX_STDERR 4096
+
+/* ---- finding ---- */
+
+static bool is_self(const struct stat *st)
+{
+	struct stat own;
+
+	return !stat("/proc/self/exe", &own) && own.st_dev == st->st_dev &&
+	       own.st_ino == st->st_ino;
+}
+
+static int not_found(const char *path, const char *type, struct err *e)
+{
+	autofree char *list = strdup(path);
+
+	for (char *s = list; s && *s; s++)
+		if (*s == ':')
+			*s = ' ';
+	return err_set(
+		e, ERR_PLUGIN, "failed to find plugin \"%s\" in path [%s]", type, list ? list : "");
+}
+
+int plugin_find(const char *path, const char *type, char **file, bool *self, struct err *e)
+{
+	if (!*type)
+		return err_set(e, ERR_INVALID_CONFIG, "no plugin name provided");
+	if (strchr(type, '/') || !strcmp(type, ".") || !strcmp(type, ".."))
+		return err_set(e, ERR_INVALID_CONFIG, "invalid plugin name: %s", type);
+	if (!*path)
+		return err_set(e, ERR_INVALID_ENVIRONMENT, "no paths provided");
+	for (const char *dir = path; dir; dir = strchr(dir, ':') ? strchr(dir, ':') + 1 : NULL) {
+		int len = (int)strcspn(dir, ":");
+		autofree char *candidate = NULL;
+		struct stat st;
+
+		/* An empty element means the current directory, as everywhere on Unix. */
+		if (asprintf(&candidate, "%.*s/%s", len ? len : 1, len ? dir : ".", type) < 0) {
+			candidate = NULL;
+			return err_set(e, ERR_SYSTEM, "out of memory");
+		}
+		if (stat(candidate, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		*file = take_ptr(candidate);
+		if (self)
+			*self = is_self(&st);
+		return 0;
+	}
+	return not_found(path, type, e);
+}
+
+/* ---- environment ---- */
+
+extern char **environ;
+
+char **plugin_env(const struct call *call, bool all)
+{
+	const struct {
+		const char *name, *value;
+	} vars[] = {
+		{"CNI_COMMAND", call->command},
+		{"CNI_CONTAINERID", call->id},
+		{"CNI_NETNS", call->netns},
+		{"CNI_ARGS", call->args},
+		{"CNI_IFNAME", call->ifname},
+		{"CNI_PATH", call->path},
+	};
+	size_t n = 0, i = 0, size = 0;
+	char **env, *text;
+
+	while (environ[n])
+		n++;
+	for (size_t v = 0; v < array_len(vars); v++)
+		size += strlen(vars[v].name) + strlen(vars[v].value) + 2;
+	env = malloc((n + array_len(vars) + 1) * sizeof(*env) + size);
+	if (!env)
+		return NULL;
+	text = (char *)(env + n + array_len(vars) + 1);
+	for (size_t from = 0; from < n; from++) {
+		bool ours = false;
+
+		for (size_t v = 0; v < array_len(vars); v++) {
+			size_t len = strlen(vars[v].name);
+
+			ours = ours || (!strncmp(environ[from], vars[v].name, len) &&
+					       environ[from][len] == '=');
+		}
+		if (!ours)
+			env[i++] = environ[from];
+	}
+	for (size_t v = 0; v < array_len(vars); v++) {
+		if (!all && !*vars[v].value)
+			continue;
+		env[i++] = text;
+		text += sprintf(text, "%s=%s", vars[v].name, vars[v].value) + 1;
+	}
+	env[i] = NULL;
+	return env;
+}
+
+/* ---- executing ---- */
+
+struct child {
+	pid_t pid;
+	int in, out, err; /* our ends; -1 once closed */
+	struct buf text, errors;
+	bool too_much, timed_out;
+};
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* Our ends close on exec and never block; the child's ends are handed over by the spawn. */
+static int make_pipe(int *ours, int *theirs, bool we_write)
+{
+	int p[2];
+
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return -errno;
+	*ours = p[we_write ? 1 : 0];
+	*theirs = p[we_write ? 0 : 1];
+	return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int spawn(const struct plugin_run *run, struct child *c, const int theirs[3])
+{
+	char *argv[] = {(char *)run->file, NULL};
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	sigset_t defaults;
+	int ret;
+
+	if (posix_spawn_file_actions_init(&fa))
+		return ENOMEM;
+	if (posix_spawnattr_init(&attr)) {
+		posix_spawn_file_actions_destroy(&fa);
+		return ENOMEM;
+	}
+	for (int i = 0; i < 3; i++)
+		posix_spawn_file_actions_adddup2(&fa, theirs[i], i);
+	sigemptyset(&defaults);
+	sigaddset(&defaults, SIGPIPE);
+	posix_spawnattr_setsigdefault(&attr, &defaults);
+	/* A group of its own, so that a time-out takes its children along. */
+	posix_spawnattr_setpgroup(&attr, 0);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	ret = posix_spawn(&c->pid, run->file, &fa, &attr, argv, run->envp ? run->envp : environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&fa);
+	return ret;
+}
+
+/* A binary that is being replaced is busy for a moment. */
+static int spawn_patiently(const struct plugin_run *run, struct child *c, const int theirs[3])
+{
+	int ret = 0;
+
+	for (int i = 0; i < 100; i++) {
+		ret = spawn(run, c, theirs);
+		if (ret != ETXTBSY)
+			return ret;
+		poll(NULL, 0, 50);
+	}
+	return ret;
+}
+
+static int start_child(const struct plugin_run *run, struct child *c)
+{
+	int theirs[3] = {-1, -1, -1};
+	int ret = make_pipe(&c->in, &theirs[0], true);
+
+	if (!ret)
+		ret = make_pipe(&c->out, &theirs[1], false);
+	if (!ret)
+		ret = make_pipe(&c->err, &theirs[2], false);
+	if (!ret)
+		ret = -spawn_patiently(run, c, theirs);
+	for (int i = 0; i < 3; i++)
+		shut(&theirs[i]);
+	return ret;
+}
+
+static void feed(const struct plugin_run *run, struct child *c, size_t *sent)
+{
+	ssize_t n = write(c->in, run->text + *sent, run->len - *sent);
+
+	if (n > 0)
+		*sent += (size_t)n;
+	/* A plugin need not read its stdin. */
+	if (*sent == run->len || (n < 0 && errno != EAGAIN && errno != EINTR))
+		shut(&c->in);
+}
+
+static void take_stdout(struct child *c)
+{
+	char buf[16384];
+	ssize_t n = read(c->out, buf, sizeof(buf));
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		shut(&c->out);
+	if (n <= 0)
+		return;
+	buf_put(&c->text, buf, (size_t)n);
+	c->too_much = c->text.len > MAX_OUTPUT;
+}
+
+/* Passed on as it comes; its end is kept for the error. */
+static void take_stderr(struct child *c)
+{
+	char buf[4096];
+	ssize_t n = read(c->err, buf, sizeof(buf));
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		shut(&c->err);
+	if (n <= 0)
+		return;
+	file_write_fd(STDERR_FILENO, buf, (size_t)n);
+	buf_put(&c->errors, buf, (size_t)n);
+	if (c->errors.len > MAX_STDERR) {
+		size_t cut = c->errors.len - MAX_STDERR;
+
+		memmove(c->errors.data, c->errors.data + cut, MAX_STDERR + 1);
+		c->errors.len = MAX_STDERR;
+	}
+}
+
+/* Until the plugin has closed its outputs, or has exited: a daemon it left behind may hold them
+ * open for ever. */
+static void converse(const struct plugin_run *run, struct child *c)
+{
+	int64_t end = now_ms() + run->timeout;
+	size_t sent = 0;
+	int quiet = 0;
+
+	if (!run->len)
+		shut(&c->in);
+	while ((c->out >= 0 || c->err >= 0) && !c->too_much) {
+		struct pollfd p[] = {
+			{.fd = c->in, .events = POLLOUT},
+			{.fd = c->out, .events = POLLIN},
+			{.fd = c->err, .events = POLLIN},
+		};
+		siginfo_t si = {0};
+		int n = poll(p, array_len(p), quiet ? 0 : 200);
+
+		if (p[0].revents)
+			feed(run, c, &sent);
+		if (p[1].revents)
+			take_stdout(c);
+		if (p[2].revents)
+			take_stderr(c);
+		if (run->timeout && now_ms() >= end) {
+			c->timed_out = true;
+			return;
+		}
+		if (n)
+			continue;
+		if (quiet)
+			return;
+		quiet = !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) && si.si_pid;
+	}
+}
+
+static int reap(struct child *c, int timeout)
+{
+	int64_t end = now_ms() + timeout;
+	int status = 0;
+	pid_t got;
+
+	if (c->too_much || c->timed_out)
+		kill(-c->pid, SIGKILL);
+	while (timeout && !c->timed_out && !c->too_much) {
+		siginfo_t si = {0};
+
+		if (waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) || si.si_pid)
+			break;
+		if (now_ms() >= end) {
+			c->timed_out = true;
+			kill(-c->pid, SIGKILL);
+			break;
+		}
+		poll(NULL, 0, 2);
+	}
+	do
+		got = waitpid(c->pid, &status, 0);
+	while (got < 0 && errno == EINTR);
+	return status;
+}
+
+/* ---- what it said ---- */
+
+/* How the process ended, in the words of libcni. */
+static const char *ending(int status, char *text, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, size, "signal: %s", strsignal(WTERMSIG(status)));
+	else
+		snprintf(text, size, "exit status %d", WEXITSTATUS(status));
+	for (char *s = text; WIFSIGNALED(status) && *s; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s |= 0x20;
+	return text;
+}
+
+/* The error object in a document; false when it is not one. */
+static bool error_object(const json *doc, struct err *e)
+{
+	const json *code = json_get(doc, "code"), *msg = json_get(doc, "msg");
+	const char *details = json_str(json_get(doc, "details"));
+	int64_t value = json_int(code);
+
+	if (!json_is_object(doc) || (!code && !msg))
+		return false;
+	/* Zero is what a broken plugin says when it means nothing in particular. */
+	err_set(e, value ? (int)value : ERR_PLUGIN, "%s", json_str(msg) ? json_str(msg) : "");
+	if (details && *details)
+		err_detail(e, "%s", details);
+	return true;
+}
+
+static int failed(const struct child *c, int status, const char *type, struct err *e)
+{
+	autobuf quoted = {0};
+	autoerr parse = {0};
+	autojson *doc = NULL;
+	char how[64];
+
+	ending(status, how, sizeof(how));
+	if (!c->text.len) {
+		if (!c->errors.len)
+			return err_set(
+				e, ERR_PLUGIN, "netplugin failed with no error message: %s", how);
+		json_write_string(&quoted, c->errors.data);
+		return err_set(e, ERR_PLUGIN, "netplugin failed: %s: %s",
+			quoted.data ? quoted.data : "", how);
+	}
+	doc = json_parse(c->text.data, c->text.len, ERR_PLUGIN, &parse);
+	if (doc && error_object(doc, e))
+		return -1;
+	err_set(e, ERR_PLUGIN, "netplugin failed but error parsing its diagnostic message: %s",
+		parse.set ? parse.msg : "no code and no msg in it");
+	return err_detail(e, "plugin \"%s\", %s, printed: %.200s", type, how, c->text.data);
+}
+
+static int judge(const struct plugin_run *run, const struct child *c, int status, struct err *e)
+{
+	if (c->timed_out)
+		return err_set(e, ERR_PLUGIN,
+			"plugin \"%s\" did not finish within %d ms and was killed", run->type,
+			run->timeout);
+	if (c->too_much)
+		return err_set(e, ERR_PLUGIN,
+			"plugin \"%s\" printed more than %u bytes and was killed", run->type,
+			MAX_OUTPUT);
+	if (c->text.failed || c->errors.failed)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		return failed(c, status, run->type, e);
+	return 0;
+}
+
+int plugin_exec(const struct plugin_run *run, char **out, size_t *len, bool *crashed, struct err *e)
+{
+	struct child c = {.in = -1, .out = -1, .err = -1};
+	int ret = start_child(run, &c), status = 0;
+
+	if (crashed)
+		*crashed = false;
+	if (ret) {
+		err_sys(e, -ret, ERR_PLUGIN, "netplugin failed with no error message: fork/exec %s",
+			run->file);
+	} else {
+		converse(run, &c);
+		status = reap(&c, run->timeout);
+		ret = judge(run, &c, status, e);
+		if (crashed)
+			*crashed = c.timed_out || c.too_much || WIFSIGNALED(status);
+	}
+	shut(&c.in);
+	shut(&c.out);
+	shut(&c.err);
+	buf_free(&c.errors);
+	if (!ret && out) {
+		*len = c.text.len;
+		*out = c.text.data ? take_ptr(c.text.data) : strdup("");
+	}
+	buf_free(&c.text);
+	return ret ? -1 : 0;
+}
+
+int plugin_result(const char *out, size_t len, const char *version, struct result *r, struct err *e)
+{
+	autoerr parse = {0};
+	autojson *doc = json_parse(out, len, ERR_DECODE, &parse);
+
+	*r = (struct result){0};
+	if (!doc) {
+		err_set(e, ERR_DECODE, "failed to unmarshal raw result: %s", parse.msg);
+		return parse.details ? err_detail(e, "%s", parse.details) : -1;
+	}
+	if (json_is_null(doc))
+		return 0;
+	if (!json_is_object(doc))
+		return err_set(e, ERR_DECODE,
+			"failed to unmarshal raw result: expected object, got %s",
+			json_type_name(doc));
+	if (!json_get(doc, "ips") && !json_get(doc, "interfaces") && !json_get(doc, "ip4") &&
+		!json_get(doc, "ip6") && json_get(doc, "msg") && error_object(doc, e))
+		return -1;
+	/* An empty or non-string label counts as none. */
+	if (!json_str(json_get(doc, "cniVersion")) || !*json_str(json_get(doc, "cniVersion"))) {
+		json_del(doc, "cniVersion");
+		if (json_set(doc, "cniVersion", json_new_string(*version ? version : "0.1.0")))
+			return err_set(e, ERR_SYSTEM, "out of memory");
+	}
+	return result_read(r, doc, version, ERR_DECODE, e);
+}

@@ -1,0 +1,43 @@
+/* Finding and executing plugins. reference/protocol.md 3.3. */
+#pragma once
+
+#include "base/err.h"
+#include "cni/request.h"
+#include "result/result.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Looks the plugin up in the directories of a CNI_PATH, as libcni does: the first regular file
+ * (after symlinks). *file is owned by the caller. *self: it is the running binary (same device and
+ * inode). The error texts are libcni's. */
+int plugin_find(const char *path, const char *type, char **file, bool *self, struct err *e);
+
+/* What to execute. envp replaces the environment (NULL: our own); timeout in milliseconds, 0 for
+ * none, after which the plugin's process group is killed. */
+struct plugin_run {
+	const char *file;
+	const char *type;
+	char *const *envp;
+	const char *text; /* its stdin */
+	size_t len;
+	int timeout;
+};
+
+/* Runs it to its end. On exit 0 *out receives stdout (owned by the caller, NUL-terminated, at most
+ * 16 MB; more is a failure). Otherwise e is set: the error object it printed (code, msg, details),
+ * or libcni's sentence about what it did instead, its stderr in the details. stderr passes through
+ * as it comes. *crashed (may be NULL): it ended by a signal or timed out, so may have left things
+ * half done. */
+int plugin_exec(
+	const struct plugin_run *run, char **out, size_t *len, bool *crashed, struct err *e);
+
+/* Reads what an ADD printed: `version` is assumed where the result has no label, null is an empty
+ * result, an error object printed with exit 0 is an error. */
+int plugin_result(
+	const char *out, size_t len, const char *version, struct result *r, struct err *e);
+
+/* The environment for a plugin: our own with the six CNI variables of a call. Owned by the caller:
+ * one block, free(). NULL when out of memory. Empty values are left out unless `all`. */
+struct call;
+char **plugin_env(const struct call *call, bool all);

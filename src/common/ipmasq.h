@@ -1,0 +1,24 @@
+/* Masquerading of what leaves a network (`ipMasq`), in the table upstream's nftables backend uses, so
+ * that either side's DEL cleans what the other's ADD made. reference/bridge-ptp.md 2.7. Opens its own
+ * NETLINK_NETFILTER socket in the current (the host's) namespace. */
+#pragma once
+
+#include "base/err.h"
+#include "base/ip.h"
+#include "cni/owner.h"
+#include "cni/request.h"
+
+/* Installs (or replaces) the rules for these addresses of the attachment: one transaction. The
+ * prefix of each is the network that is not masqueraded. Returns 0 or -1 with e set. */
+int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t n, struct err *e);
+
+/* Removes the rules of the attachment, whoever made them: ours and upstream's nftables backend by
+ * comment prefix, upstream's iptables (nf_tables variant) chain by its hash. Nothing there is
+ * success. Needs neither addresses nor netns. */
+int ipmasq_del(const struct owner *o, struct err *e);
+
+/* Fails with ERR_CHECK when a rule of the attachment is missing. */
+int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t n, struct err *e);
+
+/* Removes the rules of this request's network whose attachment is not in the set. */
+int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct err *e);

@@ -1,0 +1,524 @@
+#include "netlink/link.h"
+
+#include "base/cleanup.h"
+
+#include <errno.h>
+#include <linux/if_bridge.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* ---- reading ---- */
+
+static void read_info(const struct nlattr *linkinfo, struct link *l)
+{
+	const struct nlattr *info[IFLA_INFO_MAX + 1], *data[IFLA_BR_MAX + 1];
+
+	if (!linkinfo)
+		return;
+	nl_parse_nested(linkinfo, info, IFLA_INFO_MAX);
+	snprintf(l->kind, sizeof(l->kind), "%s", nl_str(info[IFLA_INFO_KIND]));
+	if (info[IFLA_INFO_DATA] && !strcmp(l->kind, "bridge")) {
+		nl_parse_nested(info[IFLA_INFO_DATA], data, IFLA_BR_MAX);
+		l->vlan_filtering = nl_u8(data[IFLA_BR_VLAN_FILTERING]);
+	}
+	if (info[IFLA_INFO_SLAVE_DATA] && !strcmp(nl_str(info[IFLA_INFO_SLAVE_KIND]), "bridge")) {
+		const struct nlattr *port[IFLA_BRPORT_MAX + 1];
+
+		nl_parse_nested(info[IFLA_INFO_SLAVE_DATA], port, IFLA_BRPORT_MAX);
+		l->port_state = nl_u8(port[IFLA_BRPORT_STATE]);
+		l->hairpin = nl_u8(port[IFLA_BRPORT_MODE]);
+		l->isolated = nl_u8(port[IFLA_BRPORT_ISOLATED]);
+	}
+}
+
+static void read_altname(const struct nlattr *props, struct link *l)
+{
+	nl_for_each_attr (a, props) {
+		const char *name = nl_str(a);
+
+		if (nl_type(a) == IFLA_ALT_IFNAME && strlen(name) < sizeof(l->altname))
+			snprintf(l->altname, sizeof(l->altname), "%s", name);
+	}
+}
+
+static void read_link(const struct nlmsghdr *msg, struct link *l)
+{
+	const struct ifinfomsg *hdr = (const void *)((const char *)msg + NLMSG_HDRLEN);
+	const struct nlattr *a[IFLA_MAX + 1];
+
+	nl_parse(msg, sizeof(*hdr), a, IFLA_MAX);
+	*l = (struct link){
+		.index = (uint32_t)hdr->ifi_index,
+		.type = hdr->ifi_type,
+		.flags = hdr->ifi_flags,
+		.mtu = nl_u32(a[IFLA_MTU]),
+		.promiscuity = nl_u32(a[IFLA_PROMISCUITY]),
+		.txqlen = nl_u32(a[IFLA_TXQLEN]),
+		.master = nl_u32(a[IFLA_MASTER]),
+		.peer = nl_u32(a[IFLA_LINK]),
+		.peer_netnsid = a[IFLA_LINK_NETNSID] ? (int32_t)nl_u32(a[IFLA_LINK_NETNSID]) : -1,
+		.operstate = nl_u8(a[IFLA_OPERSTATE]),
+	};
+	snprintf(l->name, sizeof(l->name), "%s", nl_str(a[IFLA_IFNAME]));
+	snprintf(l->alias, sizeof(l->alias), "%s", nl_str(a[IFLA_IFALIAS]));
+	if (nl_len(a[IFLA_ADDRESS]) == sizeof(l->mac)) {
+		memcpy(l->mac, nl_data(a[IFLA_ADDRESS]), sizeof(l->mac));
+		l->has_mac = true;
+	}
+	read_altname(a[IFLA_PROP_LIST], l);
+	read_info(a[IFLA_LINKINFO], l);
+}
+
+static int keep_link(const struct nlmsghdr *msg, void *arg)
+{
+	read_link(msg, arg);
+	return 0;
+}
+
+/* A name longer than the kernel's field can only be an alternative one. */
+static void put_name(struct nl_req *req, const char *name)
+{
+	nl_put_str(req, strlen(name) < IFNAMSIZ ? IFLA_IFNAME : IFLA_ALT_IFNAME, name);
+}
+
+static struct ifinfomsg *start(struct nl_req *req, uint16_t type, uint16_t flags, uint32_t index)
+{
+	struct ifinfomsg *hdr = nl_msg(req, type, flags, sizeof(*hdr));
+
+	hdr->ifi_index = (int)index;
+	return hdr;
+}
+
+static int get(struct nl *nl, uint32_t index, const char *name, struct link *out)
+{
+	autoreq req = {0};
+
+	start(&req, RTM_GETLINK, 0, index);
+	if (name)
+		put_name(&req, name);
+	/* Counters are most of the answer and nobody looks at them here. */
+	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+	return nl_query(nl, &req, keep_link, NULL, out);
+}
+
+int link_get(struct nl *nl, const char *name, struct link *out)
+{
+	return get(nl, 0, name, out);
+}
+
+int link_get_index(struct nl *nl, uint32_t index, struct link *out)
+{
+	return index ? get(nl, index, NULL, out) : -ENODEV;
+}
+
+int link_need(struct nl *nl, const char *name, struct link *out, struct err *e)
+{
+	int ret = link_get(nl, name, out);
+
+	if (ret == -ENODEV)
+		return err_set(e, ERR_SYSTEM, "Link not found: link \"%s\"", name);
+	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to look up link \"%s\"", name) : 0;
+}
+
+struct each {
+	int (*fn)(const struct link *l, void *arg);
+	void *arg;
+	const char *kind;
+};
+
+static int each_link(const struct nlmsghdr *msg, void *arg)
+{
+	const struct each *each = arg;
+	struct link l;
+
+	read_link(msg, &l);
+	if (each->kind && strcmp(each->kind, l.kind) != 0)
+		return 0;
+	return each->fn(&l, each->arg);
+}
+
+int link_each(
+	struct nl *nl, const char *kind, int (*fn)(const struct link *l, void *arg), void *arg)
+{
+	struct each each = {fn, arg, kind};
+	autoreq req = {0};
+	size_t nest;
+
+	start(&req, RTM_GETLINK, NLM_F_DUMP, 0);
+	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+	if (kind) {
+		nest = nl_nest(&req, IFLA_LINKINFO);
+		nl_put_str(&req, IFLA_INFO_KIND, kind);
+		nl_nest_end(&req, nest);
+	}
+	return nl_query(nl, &req, each_link, NULL, &each);
+}
+
+/* ---- changing ---- */
+
+int link_del(struct nl *nl, uint32_t index)
+{
+	autoreq req = {0};
+
+	start(&req, RTM_DELLINK, NLM_F_ACK, index);
+	return nl_ack(nl, &req, NULL, 0, NULL);
+}
+
+int link_del_name(struct nl *nl, const char *name)
+{
+	autoreq req = {0};
+
+	start(&req, RTM_DELLINK, NLM_F_ACK, 0);
+	put_name(&req, name);
+	return nl_ack(nl, &req, NULL, 0, NULL);
+}
+
+/* The group that links are put into to be deleted together ("cnib"). Two processes doing this at
+ * once delete each other's, which both want gone. */
+#define CONDEMNED 0x636e6962u
+
+int link_del_many(struct nl *nl, const uint32_t *indexes, size_t n)
+{
+	int ret;
+
+	if (n == 1)
+		return link_del(nl, indexes[0]);
+	for (size_t done = 0; done < n;) {
+		autoreq req = {0};
+		/* Bounded, so that the acks fit into the socket's buffer. */
+		size_t end = done + 64 < n ? done + 64 : n;
+
+		for (; done < end; done++) {
+			start(&req, RTM_SETLINK, NLM_F_ACK, indexes[done]);
+			nl_put_u32(&req, IFLA_GROUP, CONDEMNED);
+		}
+		/* One that is gone already is no obstacle. */
+		ret = nl_ack(nl, &req, NULL, 0, NULL);
+		if (ret && ret != -ENODEV)
+			return ret;
+		start(&req, RTM_DELLINK, NLM_F_ACK, 0);
+		nl_put_u32(&req, IFLA_GROUP, CONDEMNED);
+		ret = nl_ack(nl, &req, NULL, 0, NULL);
+		if (ret && ret != -ENODEV)
+			return ret;
+	}
+	return 0;
+}
+
+void link_put(struct nl_req *req, const struct link_set *set)
+{
+	struct ifinfomsg *hdr = start(req, RTM_SETLINK, NLM_F_ACK, set->index);
+
+	hdr->ifi_flags = set->flags_set;
+	hdr->ifi_change = set->flags_set | set->flags_clear;
+	if (!set->index)
+		put_name(req, set->name);
+	if (set->mtu)
+		nl_put_u32(req, IFLA_MTU, set->mtu);
+	if (set->mac)
+		nl_put(req, IFLA_ADDRESS, set->mac, 6);
+	if (set->alias)
+		nl_put(req, IFLA_IFALIAS, set->alias, strlen(set->alias));
+	if (set->has_txqlen)
+		nl_put_u32(req, IFLA_TXQLEN, set->txqlen);
+	if (set->has_master)
+		nl_put_u32(req, IFLA_MASTER, set->master);
+	if (set->index && set->rename)
+		nl_put_str(req, IFLA_IFNAME, set->rename);
+	if (set->netns_fd > 0)
+		nl_put_u32(req, IFLA_NET_NS_FD, (uint32_t)set->netns_fd);
+}
+
+int link_apply(struct nl *nl, const struct link_set *set)
+{
+	autoreq req = {0};
+
+	link_put(&req, set);
+	return nl_ack(nl, &req, NULL, 0, NULL);
+}
+
+void link_put_altname(struct nl_req *req, const char *name, const char *altname)
+{
+	size_t nest;
+
+	start(req, RTM_NEWLINKPROP, NLM_F_ACK | NLM_F_EXCL | NLM_F_CREATE | NLM_F_APPEND, 0);
+	put_name(req, name);
+	nest = nl_nest(req, IFLA_PROP_LIST);
+	nl_put_str(req, IFLA_ALT_IFNAME, altname);
+	nl_nest_end(req, nest);
+}
+
+void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool isolated)
+{
+	size_t nest, data;
+
+	start(req, RTM_NEWLINK, NLM_F_ACK, 0);
+	put_name(req, name);
+	nest = nl_nest(req, IFLA_LINKINFO);
+	nl_put_str(req, IFLA_INFO_SLAVE_KIND, "bridge");
+	data = nl_nest(req, IFLA_INFO_SLAVE_DATA);
+	nl_put_u8(req, IFLA_BRPORT_MODE, hairpin);
+	nl_put_u8(req, IFLA_BRPORT_ISOLATED, isolated);
+	nl_nest_end(req, data);
+	nl_nest_end(req, nest);
+}
+
+int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
+{
+	autoreq req = {0};
+	struct ifinfomsg *hdr = start(&req, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, 0);
+	size_t nest, data;
+
+	if (n->up)
+		hdr->ifi_flags = hdr->ifi_change = IFF_UP;
+	nl_put_str(&req, IFLA_IFNAME, n->name);
+	if (n->mtu)
+		nl_put_u32(&req, IFLA_MTU, n->mtu);
+	if (n->mac)
+		nl_put(&req, IFLA_ADDRESS, n->mac, 6);
+	if (n->has_txqlen)
+		nl_put_u32(&req, IFLA_TXQLEN, n->txqlen);
+	nest = nl_nest(&req, IFLA_LINKINFO);
+	nl_put_str(&req, IFLA_INFO_KIND, n->kind);
+	if (n->vlan_filtering) {
+		data = nl_nest(&req, IFLA_INFO_DATA);
+		nl_put_u8(&req, IFLA_BR_VLAN_FILTERING, 1);
+		nl_nest_end(&req, data);
+	}
+	nl_nest_end(&req, nest);
+	return nl_ack(nl, &req, ext, size, NULL);
+}
+
+static void put_veth_peer(struct nl_req *req, const struct veth_new *v)
+{
+	size_t peer = nl_nest(req, VETH_INFO_PEER);
+	struct ifinfomsg *hdr = nl_put_raw(req, sizeof(*hdr));
+
+	if (v->peer_up)
+		hdr->ifi_flags = hdr->ifi_change = IFF_UP;
+	nl_put_str(req, IFLA_IFNAME, v->peer_name);
+	if (v->mtu)
+		nl_put_u32(req, IFLA_MTU, v->mtu);
+	if (v->peer_mac)
+		nl_put(req, IFLA_ADDRESS, v->peer_mac, 6);
+	if (v->peer_netns >= 0)
+		nl_put_u32(req, IFLA_NET_NS_FD, (uint32_t)v->peer_netns);
+	nl_nest_end(req, peer);
+}
+
+void link_put_veth(struct nl_req *req, const struct veth_new *v)
+{
+	struct ifinfomsg *hdr = start(req, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, 0);
+	size_t nest, data;
+
+	if (v->up)
+		hdr->ifi_flags = hdr->ifi_change = IFF_UP;
+	nl_put_str(req, IFLA_IFNAME, v->name);
+	if (v->mtu)
+		nl_put_u32(req, IFLA_MTU, v->mtu);
+	if (v->mac)
+		nl_put(req, IFLA_ADDRESS, v->mac, 6);
+	if (v->master)
+		nl_put_u32(req, IFLA_MASTER, v->master);
+	nest = nl_nest(req, IFLA_LINKINFO);
+	nl_put_str(req, IFLA_INFO_KIND, "veth");
+	data = nl_nest(req, IFLA_INFO_DATA);
+	put_veth_peer(req, v);
+	nl_nest_end(req, data);
+	nl_nest_end(req, nest);
+}
+
+/* ---- bridge VLANs ---- */
+
+static void put_vlan_info(struct nl_req *req, uint16_t vid, uint16_t flags)
+{
+	struct bridge_vlan_info info = {.flags = flags, .vid = vid};
+
+	nl_put(req, IFLA_BRIDGE_VLAN_INFO, &info, sizeof(info));
+}
+
+static void put_vlans(struct nl_req *req, uint16_t type, uint32_t index, uint16_t first,
+	uint16_t last, uint16_t flags)
+{
+	size_t nest;
+
+	start(req, type, NLM_F_ACK, index)->ifi_family = PF_BRIDGE;
+	nest = nl_nest(req, IFLA_AF_SPEC);
+	if (first == last) {
+		put_vlan_info(req, first, flags);
+	} else {
+		put_vlan_info(req, first, flags | BRIDGE_VLAN_INFO_RANGE_BEGIN);
+		put_vlan_info(req, last, flags | BRIDGE_VLAN_INFO_RANGE_END);
+	}
+	nl_nest_end(req, nest);
+}
+
+void link_put_vlan(
+	struct nl_req *req, uint32_t index, uint16_t first, uint16_t last, uint16_t flags)
+{
+	put_vlans(req, RTM_SETLINK, index, first, last, flags);
+}
+
+void link_put_vlan_del(struct nl_req *req, uint32_t index, uint16_t first, uint16_t last)
+{
+	put_vlans(req, RTM_DELLINK, index, first, last, 0);
+}
+
+struct vlans {
+	uint32_t index;
+	int (*fn)(const struct port_vlan *v, void *arg);
+	void *arg;
+};
+
+static int read_vlans(const struct nlmsghdr *msg, void *arg)
+{
+	const struct ifinfomsg *hdr = (const void *)((const char *)msg + NLMSG_HDRLEN);
+	const struct nlattr *a[IFLA_MAX + 1];
+	const struct vlans *v = arg;
+	uint16_t begin = 0;
+
+	if ((uint32_t)hdr->ifi_index != v->index)
+		return 0;
+	nl_parse(msg, sizeof(*hdr), a, IFLA_MAX);
+	nl_for_each_attr (attr, a[IFLA_AF_SPEC]) {
+		struct bridge_vlan_info info;
+		struct port_vlan out;
+		int ret;
+
+		if (nl_type(attr) != IFLA_BRIDGE_VLAN_INFO || nl_len(attr) < sizeof(info))
+			continue;
+		memcpy(&info, nl_data(attr), sizeof(info));
+		if (info.flags & BRIDGE_VLAN_INFO_RANGE_BEGIN) {
+			begin = info.vid;
+			continue;
+		}
+		out = (struct port_vlan){.first = info.vid, .last = info.vid, .flags = info.flags};
+		if (info.flags & BRIDGE_VLAN_INFO_RANGE_END)
+			out.first = begin;
+		ret = v->fn(&out, v->arg);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int link_vlans(
+	struct nl *nl, uint32_t index, int (*fn)(const struct port_vlan *v, void *arg), void *arg)
+{
+	struct vlans v = {index, fn, arg};
+	autoreq req = {0};
+
+	/* The kernel answers for VLANs in dumps only; the filter leaves out what it can. */
+	start(&req, RTM_GETLINK, NLM_F_DUMP, 0)->ifi_family = PF_BRIDGE;
+	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_BRVLAN_COMPRESSED);
+	return nl_query(nl, &req, read_vlans, NULL, &v);
+}
+
+/* ---- waiting ---- */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* A socket that hears of link changes. What it says is not read: it only tells when to look. */
+static int open_events(struct nl **nl)
+{
+	struct sockaddr_nl addr = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
+	autoerr e = {0};
+
+	if (nl_open(nl, NETLINK_ROUTE, &e))
+		return -e.sys;
+	return bind(nl_fd(*nl), (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+}
+
+static void drain(int fd)
+{
+	char buf[8192];
+
+	for (int i = 0; i < 256 && recv(fd, buf, sizeof(buf), MSG_DONTWAIT) >= 0; i++)
+		;
+}
+
+int link_wait(
+	struct nl *nl, uint32_t index, bool (*ready)(const struct link *l), int ms, struct link *l)
+{
+	int64_t end = now_ms() + ms;
+	autonl *events = NULL;
+	int ret = link_get_index(nl, index, l);
+
+	if (ret || ready(l))
+		return ret;
+	ret = open_events(&events);
+	if (ret)
+		return ret;
+	for (;;) {
+		struct pollfd p = {.fd = nl_fd(events), .events = POLLIN};
+		int64_t left;
+
+		ret = link_get_index(nl, index, l);
+		if (ret || ready(l))
+			return ret;
+		left = end - now_ms();
+		if (left <= 0)
+			return -ETIMEDOUT;
+		/* Not every change of a bridge port is announced in every kernel, so look now and
+		 * then without an event too. */
+		if (poll(&p, 1, (int)(left < 100 ? left : 100)) > 0)
+			drain(p.fd);
+	}
+}
+
+/* ---- MAC addresses ---- */
+
+static int hex(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool mac_parse(const char *text, uint8_t out[static 6])
+{
+	size_t len = strlen(text), n = 0;
+	bool dotted = len == 14;
+	char sep = len == 17 ? text[2] : '.';
+
+	if (!(len == 17 && (sep == ':' || sep == '-')) && !dotted)
+		return false;
+	for (size_t i = 0; i < len; n++) {
+		int high = hex(text[i]), low = high < 0 ? -1 : hex(text[i + 1]);
+
+		if (low < 0)
+			return false;
+		out[n] = (uint8_t)(high << 4 | low);
+		i += 2;
+		if (i < len && (!dotted || n % 2) && text[i++] != sep)
+			return false;
+	}
+	return n == 6;
+}
+
+const char *mac_format(const uint8_t mac[static 6], char out[static MAC_STRLEN])
+{
+	snprintf(out, MAC_STRLEN, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+		mac[4], mac[5]);
+	return out;
+}
+
+void mac_random(uint8_t out[static 6])
+{
+	if (getrandom(out, 6, 0) != 6)
+		abort();
+	out[0] = (uint8_t)((out[0] | 2) & ~1);
+}

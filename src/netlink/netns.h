@@ -1,0 +1,36 @@
+/* Network namespaces. After netns_open() and the opening of sockets no code switches namespace,
+ * except to write a sysctl. */
+#pragma once
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How netns_open() failed, where the caller's answer differs (DEL forgives the first two). */
+enum netns_state { NETNS_OK, NETNS_GONE, NETNS_NOT_A_NETNS, NETNS_ERROR };
+
+/* Opens a namespace path, read-only, close-on-exec; a FIFO or device does not hang. The file must
+ * be on nsfs or procfs and be a *network* namespace (NS_GET_NSTYPE). *fd is owned by the caller.
+ * e may be NULL when only the state matters. Code ERR_INVALID_NETNS. */
+enum netns_state netns_open(const char *path, int *fd, struct err *e);
+
+/* Whether fd is the namespace this process is in. */
+bool netns_is_own(int fd);
+
+/* The inode number behind an open namespace: its identity while it lives. */
+uint64_t netns_inode(int fd);
+
+/* Whether path is, right now, the network namespace with this inode. */
+bool netns_is(const char *path, uint64_t inode);
+
+/* Runs fn inside the namespace and returns to the own one. fn's return value is handed on; when
+ * entering fails e is set and -1 returned; returning cannot fail without ending the process. */
+int netns_run(int fd, int (*fn)(void *arg, struct err *e), void *arg, struct err *e);
+
+/* Reads or writes /proc/sys/<path> in the current namespace; path has slashes and is the caller's
+ * to check. sysctl_get() strips one trailing newline. Return 0 or -errno. */
+int sysctl_set(const char *path, const char *value);
+int sysctl_get(const char *path, char *value, size_t size);
+/* Writes only when the value differs, so that a read-only /proc/sys with the right value is fine. */
+int sysctl_ensure(const char *path, const char *value);

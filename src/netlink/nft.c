@@ -1,0 +1,329 @@
+#include "netlink/nft.h"
+
+#include "base/cleanup.h"
+#include "base/trace.h"
+#include "netlink/nftpriv.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+int nft_open(struct nft **out, struct err *e)
+{
+	struct nft *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
+		free(n);
+		return -1;
+	}
+	*out = n;
+	return 0;
+}
+
+void nft_close(struct nft **n)
+{
+	if (!*n)
+		return;
+	nl_req_free(&(*n)->batch);
+	nl_close(&(*n)->nl);
+	free(*n);
+	*n = NULL;
+}
+
+/* ---- batches ---- */
+
+static void batch_mark(struct nft *n, uint16_t type)
+{
+	struct nfgenmsg *g = nl_msg(&n->batch, type, 0, sizeof(*g));
+
+	g->version = NFNETLINK_V0;
+	g->res_id = htons(NFNL_SUBSYS_NFTABLES);
+}
+
+void nft_begin(struct nft *n, uint32_t genid)
+{
+	n->batch.len = 0;
+	n->batch.msg = NULL;
+	n->batch.overflow = false;
+	n->count = 0;
+	n->fail = 0;
+	memset(&n->rule, 0, sizeof(n->rule));
+	batch_mark(n, NFNL_MSG_BATCH_BEGIN);
+	if (genid)
+		nl_put_be32(&n->batch, NFNL_BATCH_GENID, genid);
+}
+
+void nft_question(struct nl_req *r, uint16_t type, uint16_t flags, uint8_t family)
+{
+	struct nfgenmsg *g;
+
+	g = nl_msg(r, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type), flags, sizeof(*g));
+	g->nfgen_family = family;
+	g->version = NFNETLINK_V0;
+}
+
+int nft_message(struct nft *n, uint16_t type, uint16_t flags, uint8_t family)
+{
+	if (!n->batch.len)
+		nft_begin(n, 0);
+	nft_question(&n->batch, type, flags, family);
+	return n->count++;
+}
+
+void nft_put_name(struct nft *n, uint16_t attr, const char *name)
+{
+	size_t len = strlen(name);
+
+	if ((!len || len >= NFT_NAME_MAXLEN) && !n->fail)
+		n->fail = len ? -ENAMETOOLONG : -EINVAL;
+	nl_put_str(&n->batch, attr, name);
+}
+
+/* What a batch does, for the trace: "newtable 1, newchain 2, newrule 5". */
+static void summary(const struct nft *n, char *out, size_t size)
+{
+	static const char *const names[] = {
+		[NFT_MSG_NEWTABLE] = "newtable",
+		[NFT_MSG_DELTABLE] = "deltable",
+		[NFT_MSG_NEWCHAIN] = "newchain",
+		[NFT_MSG_DELCHAIN] = "delchain",
+		[NFT_MSG_NEWRULE] = "newrule",
+		[NFT_MSG_DELRULE] = "delrule",
+		[NFT_MSG_NEWSET] = "newset",
+		[NFT_MSG_DELSET] = "delset",
+		[NFT_MSG_NEWSETELEM] = "newelem",
+		[NFT_MSG_DELSETELEM] = "delelem",
+	};
+	unsigned counts[array_len(names)] = {0};
+	const struct nlmsghdr *m;
+	size_t used = 0;
+
+	for (size_t at = 0; at + sizeof(*m) <= n->batch.len; at += NLMSG_ALIGN(m->nlmsg_len)) {
+		m = (const void *)(n->batch.buf + at);
+		if (m->nlmsg_type >> 8 == NFNL_SUBSYS_NFTABLES &&
+			(m->nlmsg_type & 0xff) < array_len(names))
+			counts[m->nlmsg_type & 0xff]++;
+	}
+	out[0] = '\0';
+	for (size_t i = 0; i < array_len(names) && used < size; i++)
+		if (counts[i] && names[i])
+			used += (size_t)snprintf(out + used, size - used, "%s%s %u",
+				used ? ", " : "", names[i], counts[i]);
+}
+
+/* A batch is one datagram, whatever its size: make the socket accept it. And should very many
+ * messages be refused, the first refusals are what matters, not that the later ones got lost. */
+static void make_room(struct nft *n)
+{
+	int fd = nl_fd(n->nl), one = 1, want;
+
+	if (n->batch.len > 64 * 1024 && n->batch.len < INT_MAX / 2) {
+		want = (int)n->batch.len + 4096;
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &want, sizeof(want));
+	}
+	if (n->count > 64)
+		setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &one, sizeof(one));
+}
+
+/* After a failure further refusals wait in the socket; the next question must not meet them. */
+static void drain(struct nft *n)
+{
+	char buf[256];
+
+	for (int i = 0; i < 65536; i++)
+		if (recv(nl_fd(n->nl), buf, sizeof(buf), MSG_DONTWAIT) < 0 && errno != EINTR &&
+			errno != ENOBUFS)
+			return;
+}
+
+int nft_commit(struct nft *n, struct nft_failure *f)
+{
+	uint64_t start = trace_start();
+	struct nft_failure dummy;
+	char what[200];
+	int ret = n->fail;
+
+	f = f ? f : &dummy;
+	*f = (struct nft_failure){.index = -1};
+	if (!ret && n->count) {
+		/* One ack tells that the kernel is through; refusals come without being asked for.
+		 */
+		if (n->batch.msg)
+			n->batch.msg->nlmsg_flags |= NLM_F_ACK;
+		batch_mark(n, NFNL_MSG_BATCH_END);
+		if (start)
+			summary(n, what, sizeof(what));
+		make_room(n);
+		ret = nl_ack(n->nl, &n->batch, f->ext, sizeof(f->ext), &f->index);
+		/* The begin message counts as 0 there; what it is blamed for is the whole batch's.
+		 */
+		f->index = ret && f->index > 0 ? f->index - 1 : -1;
+		if (ret)
+			drain(n);
+		if (start)
+			trace_step(start, TRACE_NFT, -ret, "commit: %s%s%s", what,
+				f->ext[0] ? ": " : "", f->ext);
+	}
+	n->batch.len = 0;
+	n->batch.msg = NULL;
+	n->count = 0;
+	n->fail = 0;
+	return ret;
+}
+
+int nft_commit_do(struct nft *n, struct err *e, const char *fmt, ...)
+{
+	autofree char *what = NULL;
+	struct nft_failure f;
+	va_list ap;
+	int ret = nft_commit(n, &f);
+
+	if (!ret)
+		return 0;
+	va_start(ap, fmt);
+	if (vasprintf(&what, fmt, ap) < 0)
+		what = NULL;
+	va_end(ap);
+	err_sys(e, -ret, ERR_SYSTEM, "%s", what ? what : "nf_tables transaction");
+	if (f.ext[0])
+		err_detail(e, "%s", f.ext);
+	return -1;
+}
+
+bool nft_raced(int r)
+{
+	return r == -ENOENT || r == -EBUSY || r == -ERESTART || r == -EEXIST || r == -EAGAIN ||
+	       r == -EINTR;
+}
+
+/* ---- userdata and values ---- */
+
+size_t nft_comment_len(const char *comment)
+{
+	return strnlen(comment, NFT_COMMENT_MAX);
+}
+
+size_t nft_udata(uint8_t *out, size_t at, uint8_t type, const void *data, size_t len)
+{
+	out[at] = type;
+	out[at + 1] = (uint8_t)len;
+	memcpy(out + at + 2, data, len);
+	return at + 2 + len;
+}
+
+void nft_put_comment(struct nl_req *r, uint16_t attr, const char *comment)
+{
+	uint8_t udata[2 + NFT_COMMENT_SIZE];
+	char text[NFT_COMMENT_SIZE] = {0};
+	size_t len;
+
+	if (!comment || !*comment)
+		return;
+	len = nft_comment_len(comment);
+	memcpy(text, comment, len);
+	nl_put(r, attr, udata, nft_udata(udata, 0, UDATA_COMMENT, text, len + 1));
+}
+
+void nft_put_verdict(struct nl_req *r, uint16_t attr, int code, const char *chain)
+{
+	size_t data = nl_nest(r, attr), verdict = nl_nest(r, NFTA_DATA_VERDICT);
+
+	nl_put_be32(r, NFTA_VERDICT_CODE, (uint32_t)code);
+	if (chain)
+		nl_put_str(r, NFTA_VERDICT_CHAIN, chain);
+	nl_nest_end(r, verdict);
+	nl_nest_end(r, data);
+}
+
+void nft_put_value(struct nl_req *r, uint16_t attr, const void *data, size_t len)
+{
+	size_t nest = nl_nest(r, attr);
+
+	nl_put(r, NFTA_DATA_VALUE, data, len);
+	nl_nest_end(r, nest);
+}
+
+/* ---- tables and chains ---- */
+
+int nft_table_add(struct nft *n, const struct nft_table *t, const char *comment)
+{
+	int index = nft_message(n, NFT_MSG_NEWTABLE, NLM_F_CREATE, t->family);
+
+	nft_put_name(n, NFTA_TABLE_NAME, t->name);
+	nl_put_be32(&n->batch, NFTA_TABLE_FLAGS, 0);
+	nft_put_comment(&n->batch, NFTA_TABLE_USERDATA, comment);
+	return index;
+}
+
+int nft_table_del(struct nft *n, const struct nft_table *t)
+{
+	int index = nft_message(n, NFT_MSG_DELTABLE, 0, t->family);
+
+	nft_put_name(n, NFTA_TABLE_NAME, t->name);
+	return index;
+}
+
+static int new_chain(
+	struct nft *n, const struct nft_table *t, const struct nft_chain *c, uint16_t flags)
+{
+	int index = nft_message(n, NFT_MSG_NEWCHAIN, flags, t->family);
+	size_t hook;
+
+	nft_put_name(n, NFTA_CHAIN_TABLE, t->name);
+	nft_put_name(n, NFTA_CHAIN_NAME, c->name);
+	if (c->type) {
+		nl_put_str(&n->batch, NFTA_CHAIN_TYPE, c->type);
+		nl_put_be32(&n->batch, NFTA_CHAIN_POLICY, c->drop ? NF_DROP : NF_ACCEPT);
+		hook = nl_nest(&n->batch, NFTA_CHAIN_HOOK);
+		nl_put_be32(&n->batch, NFTA_HOOK_HOOKNUM, c->hook);
+		nl_put_be32(&n->batch, NFTA_HOOK_PRIORITY, (uint32_t)c->prio);
+		nl_nest_end(&n->batch, hook);
+	}
+	nft_put_comment(&n->batch, NFTA_CHAIN_USERDATA, c->comment);
+	return index;
+}
+
+int nft_chain_add(struct nft *n, const struct nft_table *t, const struct nft_chain *c)
+{
+	return new_chain(n, t, c, NLM_F_CREATE);
+}
+
+int nft_chain_create(struct nft *n, const struct nft_table *t, const struct nft_chain *c)
+{
+	return new_chain(n, t, c, NLM_F_CREATE | NLM_F_EXCL);
+}
+
+int nft_chain_flush(struct nft *n, const struct nft_table *t, const char *chain)
+{
+	int index = nft_message(n, NFT_MSG_DELRULE, 0, t->family);
+
+	nft_put_name(n, NFTA_RULE_TABLE, t->name);
+	nft_put_name(n, NFTA_RULE_CHAIN, chain);
+	return index;
+}
+
+int nft_chain_del(struct nft *n, const struct nft_table *t, const char *chain)
+{
+	int index = nft_message(n, NFT_MSG_DELCHAIN, 0, t->family);
+
+	nft_put_name(n, NFTA_CHAIN_TABLE, t->name);
+	nft_put_name(n, NFTA_CHAIN_NAME, chain);
+	return index;
+}
+
+int nft_rule_del(struct nft *n, const struct nft_table *t, const char *chain, uint64_t handle)
+{
+	int index = nft_message(n, NFT_MSG_DELRULE, 0, t->family);
+
+	nft_put_name(n, NFTA_RULE_TABLE, t->name);
+	nft_put_name(n, NFTA_RULE_CHAIN, chain);
+	nl_put_be64(&n->batch, NFTA_RULE_HANDLE, handle);
+	return index;
+}

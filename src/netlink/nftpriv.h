@@ -1,0 +1,51 @@
+/* What the parts of the nf_tables code share. Not for others. */
+#pragma once
+
+#include "netlink/nft.h"
+#include "netlink/nl.h"
+
+#include <stdint.h>
+
+struct nft {
+	struct nl *nl;
+	struct nl_req batch; /* starts with the batch's own begin message */
+	int count;           /* messages behind it */
+	int fail;            /* sticky -errno of building */
+	uint32_t set_id;     /* the kernel wants a number for each new set of a batch */
+	struct {
+		uint8_t family;  /* of the table */
+		uint8_t nfproto; /* known so far, 0: not yet */
+		uint8_t l4;
+		size_t start; /* of the message */
+		size_t nest;
+	} rule;
+};
+
+/* TLV types in userdata, as libnftnl's udata.h has them. */
+enum {
+	UDATA_COMMENT = 0, /* of tables, chains, rules and elements */
+	UDATA_SET_KEYBYTEORDER = 0,
+	UDATA_SET_DATABYTEORDER = 1,
+	UDATA_SET_COMMENT = 7,
+};
+
+/* Starts a message of the batch; returns its index. */
+int nft_message(struct nft *n, uint16_t type, uint16_t flags, uint8_t family);
+/* Starts a question. */
+void nft_question(struct nl_req *r, uint16_t type, uint16_t flags, uint8_t family);
+/* A name; too long a one makes the batch fail. */
+void nft_put_name(struct nft *n, uint16_t attr, const char *name);
+/* One TLV: at most 255 bytes. Returns the length written. */
+size_t nft_udata(uint8_t *out, size_t at, uint8_t type, const void *data, size_t len);
+/* Userdata with just a comment; nothing when comment is NULL or empty. */
+void nft_put_comment(struct nl_req *r, uint16_t attr, const char *comment);
+/* A comment as nft would take it: at most NFT_COMMENT_MAX bytes. Returns its length. */
+size_t nft_comment_len(const char *comment);
+/* A nest with a verdict or a value: NFTA_DATA_VERDICT, NFTA_DATA_VALUE. */
+void nft_put_verdict(struct nl_req *r, uint16_t attr, int code, const char *chain);
+void nft_put_value(struct nl_req *r, uint16_t attr, const void *data, size_t len);
+
+/* Reads the comment of that TLV type; "" when there is none. */
+const char *nft_get_comment(const struct nlattr *udata, uint8_t type);
+/* Reads a rule message. */
+void nft_read_rule(const struct nlmsghdr *msg, struct nft_rule_info *out);

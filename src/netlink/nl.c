@@ -1,0 +1,592 @@
+#include "netlink/nl.h"
+
+#include "base/cleanup.h"
+#include "base/trace.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/rtnetlink.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+struct nl {
+	struct mnl_socket *sock;
+	uint32_t seq;
+	int protocol;
+};
+
+/* What the kernel fills at once in a dump; anything smaller costs more system calls. */
+#define RECV_SIZE 32768
+
+int nl_open(struct nl **out, int protocol, struct err *e)
+{
+	struct nl *nl = calloc(1, sizeof(*nl));
+	int one = 1;
+
+	if (!nl)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	nl->protocol = protocol;
+	nl->sock = mnl_socket_open2(protocol, SOCK_CLOEXEC);
+	if (!nl->sock) {
+		int sys = errno;
+
+		free(nl);
+		return err_sys(e, sys, ERR_SYSTEM, "failed to open a netlink socket");
+	}
+	/* No bind: the kernel assigns the port at the first send, and nothing here listens to
+	 * groups. Both options only improve what errors say and cost; old kernels may lack them. */
+	mnl_socket_setsockopt(nl->sock, NETLINK_EXT_ACK, &one, sizeof(one));
+	mnl_socket_setsockopt(nl->sock, NETLINK_CAP_ACK, &one, sizeof(one));
+	*out = nl;
+	return 0;
+}
+
+void nl_close(struct nl **nl)
+{
+	if (!*nl)
+		return;
+	mnl_socket_close((*nl)->sock);
+	free(*nl);
+	*nl = NULL;
+}
+
+int nl_fd(const struct nl *nl)
+{
+	return mnl_socket_get_fd(nl->sock);
+}
+
+/* ---- building ---- */
+
+/* A place to write to when there is no memory: the builder stays usable, the request is refused
+ * when it is sent. */
+static _Thread_local char sink[512];
+
+static void *grow(struct nl_req *r, size_t more)
+{
+	size_t aligned = MNL_ALIGN(more);
+	void *p;
+
+	if (!r->overflow && r->len + aligned > r->cap) {
+		size_t cap = r->cap ? r->cap : 1024;
+		size_t msg = r->msg ? (size_t)((char *)r->msg - r->buf) : 0;
+		char *buf;
+
+		while (cap < r->len + aligned)
+			cap *= 2;
+		buf = realloc(r->buf, cap);
+		if (buf) {
+			r->buf = buf;
+			r->cap = cap;
+			if (r->msg)
+				r->msg = (struct nlmsghdr *)(void *)(buf + msg);
+		} else {
+			r->overflow = true;
+		}
+	}
+	if (r->overflow) {
+		memset(sink, 0, sizeof(sink));
+		return sink;
+	}
+	p = r->buf + r->len;
+	memset(p, 0, aligned);
+	r->len += aligned;
+	if (r->msg)
+		r->msg->nlmsg_len += (uint32_t)aligned;
+	return p;
+}
+
+void *nl_msg(struct nl_req *r, uint16_t type, uint16_t flags, size_t size)
+{
+	struct nlmsghdr *msg;
+
+	r->msg = NULL;
+	msg = grow(r, NLMSG_HDRLEN);
+	msg->nlmsg_len = NLMSG_HDRLEN;
+	msg->nlmsg_type = type;
+	msg->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
+	if (!r->overflow)
+		r->msg = msg;
+	return grow(r, size);
+}
+
+void nl_put(struct nl_req *r, uint16_t attr, const void *data, size_t len)
+{
+	struct nlattr *a;
+
+	if (len > UINT16_MAX - NLA_HDRLEN) {
+		r->overflow = true;
+		return;
+	}
+	a = grow(r, NLA_HDRLEN + len);
+	if (r->overflow)
+		return;
+	a->nla_type = attr;
+	a->nla_len = (uint16_t)(NLA_HDRLEN + len);
+	if (len)
+		memcpy((char *)a + NLA_HDRLEN, data, len);
+}
+
+void nl_put_u8(struct nl_req *r, uint16_t attr, uint8_t v)
+{
+	nl_put(r, attr, &v, sizeof(v));
+}
+
+void nl_put_u16(struct nl_req *r, uint16_t attr, uint16_t v)
+{
+	nl_put(r, attr, &v, sizeof(v));
+}
+
+void nl_put_u32(struct nl_req *r, uint16_t attr, uint32_t v)
+{
+	nl_put(r, attr, &v, sizeof(v));
+}
+
+void nl_put_u64(struct nl_req *r, uint16_t attr, uint64_t v)
+{
+	nl_put(r, attr, &v, sizeof(v));
+}
+
+void nl_put_be32(struct nl_req *r, uint16_t attr, uint32_t v)
+{
+	nl_put_u32(r, attr, htobe32(v));
+}
+
+void nl_put_be64(struct nl_req *r, uint16_t attr, uint64_t v)
+{
+	nl_put_u64(r, attr, htobe64(v));
+}
+
+void nl_put_str(struct nl_req *r, uint16_t attr, const char *s)
+{
+	nl_put(r, attr, s, strlen(s) + 1);
+}
+
+void nl_put_ip(struct nl_req *r, uint16_t attr, const struct ip *ip)
+{
+	nl_put(r, attr, ip->bytes, ip_size(ip));
+}
+
+void *nl_put_raw(struct nl_req *r, size_t len)
+{
+	return grow(r, len);
+}
+
+size_t nl_nest(struct nl_req *r, uint16_t attr)
+{
+	size_t at = r->len;
+	struct nlattr *a = grow(r, NLA_HDRLEN);
+
+	a->nla_type = NLA_F_NESTED | attr;
+	return at;
+}
+
+void nl_nest_end(struct nl_req *r, size_t nest)
+{
+	size_t len = r->len - nest;
+
+	if (r->overflow)
+		return;
+	if (len > UINT16_MAX) {
+		r->overflow = true;
+		return;
+	}
+	((struct nlattr *)(void *)(r->buf + nest))->nla_len = (uint16_t)len;
+}
+
+void nl_req_free(struct nl_req *r)
+{
+	free(r->buf);
+	*r = (struct nl_req){0};
+}
+
+static void reset(struct nl_req *r)
+{
+	r->len = 0;
+	r->msg = NULL;
+	r->overflow = false;
+}
+
+/* ---- sending and answers ---- */
+
+/* What the trace says a request is: the first message's type. */
+static const char *type_name(int protocol, uint16_t type, char text[static 24])
+{
+	static const struct {
+		uint16_t type;
+		const char *name;
+	} names[] = {
+		{RTM_NEWLINK, "newlink"},
+		{RTM_DELLINK, "dellink"},
+		{RTM_GETLINK, "getlink"},
+		{RTM_SETLINK, "setlink"},
+		{RTM_NEWADDR, "newaddr"},
+		{RTM_DELADDR, "deladdr"},
+		{RTM_GETADDR, "getaddr"},
+		{RTM_NEWROUTE, "newroute"},
+		{RTM_DELROUTE, "delroute"},
+		{RTM_GETROUTE, "getroute"},
+		{RTM_NEWQDISC, "newqdisc"},
+		{RTM_DELQDISC, "delqdisc"},
+		{RTM_GETQDISC, "getqdisc"},
+		{RTM_NEWTFILTER, "newtfilter"},
+		{RTM_GETTFILTER, "gettfilter"},
+		{RTM_NEWLINKPROP, "newlinkprop"},
+		{RTM_DELTFILTER, "deltfilter"},
+		{RTM_NEWNEIGH, "newneigh"},
+	};
+
+	for (size_t i = 0; protocol == NETLINK_ROUTE && i < array_len(names); i++)
+		if (names[i].type == type)
+			return names[i].name;
+	snprintf(text, 24, "%d/%#x", protocol, type);
+	return text;
+}
+
+struct batch {
+	uint32_t first; /* sequence number of the first message */
+	size_t count;
+	size_t acks; /* how many asked for one */
+};
+
+/* Gives the messages their sequence numbers. */
+static struct batch stamp(struct nl *nl, struct nl_req *r)
+{
+	struct batch b = {.first = nl->seq + 1};
+	struct nlmsghdr *m;
+
+	for (size_t at = 0; at + sizeof(*m) <= r->len; at += MNL_ALIGN(m->nlmsg_len)) {
+		m = (struct nlmsghdr *)(void *)(r->buf + at);
+		m->nlmsg_seq = ++nl->seq;
+		b.count++;
+		b.acks += m->nlmsg_flags & NLM_F_ACK ? 1 : 0;
+	}
+	return b;
+}
+
+static int transmit(struct nl *nl, const struct nl_req *r)
+{
+	ssize_t n;
+
+	do
+		n = mnl_socket_sendto(nl->sock, r->buf, r->len);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+static ssize_t receive(struct nl *nl, char *buf, int flags)
+{
+	ssize_t n;
+
+	do
+		n = recv(mnl_socket_get_fd(nl->sock), buf, RECV_SIZE, flags);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+/* The attributes between two addresses of an answer. */
+static const struct nlattr *attr_at(const char *at, const char *end)
+{
+	return mnl_attr_ok((const void *)at, (int)(end - at)) ? (const void *)at : NULL;
+}
+
+static const char *attr_end(const struct nlattr *a)
+{
+	return (const char *)a + MNL_ALIGN(a->nla_len);
+}
+
+/* The first attribute behind a fixed header of that size, NULL when there is none. */
+static const struct nlattr *attr_first(const struct nlmsghdr *msg, size_t hdr)
+{
+	if (mnl_nlmsg_get_payload_len(msg) < MNL_ALIGN(hdr))
+		return NULL;
+	return attr_at((const char *)msg + NLMSG_HDRLEN + MNL_ALIGN(hdr),
+		(const char *)msg + msg->nlmsg_len);
+}
+
+#define for_each_attr(a, msg, hdr)                                                                 \
+	for (const struct nlattr *a = attr_first(msg, hdr); a;                                     \
+		a = attr_at(attr_end(a), (const char *)(msg) + (msg)->nlmsg_len))
+
+/* The kernel's sentence about an error, "" when it gave none. linux/netlink.h, nlmsgerr_attrs. */
+static void ext_text(const struct nlmsghdr *msg, char *ext, size_t size)
+{
+	const struct nlmsgerr *ne = mnl_nlmsg_get_payload(msg);
+	size_t offset = sizeof(*ne);
+
+	if (!ext || !size)
+		return;
+	ext[0] = '\0';
+	if (!(msg->nlmsg_flags & NLM_F_ACK_TLVS))
+		return;
+	if (!(msg->nlmsg_flags & NLM_F_CAPPED))
+		offset += MNL_ALIGN(ne->msg.nlmsg_len) - sizeof(ne->msg);
+	for_each_attr (a, msg, offset) {
+		if (mnl_attr_get_type(a) == NLMSGERR_ATTR_MSG)
+			snprintf(ext, size, "%.*s", (int)mnl_attr_get_payload_len(a),
+				(const char *)mnl_attr_get_payload(a));
+	}
+}
+
+static int ack_error(const struct nlmsghdr *msg)
+{
+	const struct nlmsgerr *ne = mnl_nlmsg_get_payload(msg);
+
+	return mnl_nlmsg_get_payload_len(msg) < sizeof(*ne) ? -EPROTO : ne->error;
+}
+
+/* The kernel works through a request while it is being sent, so every ack is there already when the
+ * sending returns; a missing one means that the kernel gave up on the rest. */
+static int collect_acks(struct nl *nl, const struct batch *b, char *ext, size_t size, int *failed)
+{
+	autofree char *buf = malloc(RECV_SIZE);
+	size_t left = b->acks;
+	int ret = 0;
+
+	if (!buf)
+		return -ENOMEM;
+	while (left) {
+		const struct nlmsghdr *m = (void *)buf;
+		ssize_t got = receive(nl, buf, MSG_DONTWAIT);
+		int n = (int)got, err;
+
+		if (got == -EAGAIN)
+			return ret ? ret : -EPROTO;
+		if (got < 0)
+			return (int)got;
+		for (; mnl_nlmsg_ok(m, n); m = mnl_nlmsg_next(m, &n)) {
+			uint32_t index = m->nlmsg_seq - b->first;
+
+			if (index >= b->count || m->nlmsg_type != NLMSG_ERROR)
+				continue;
+			err = ack_error(m);
+			left -= left ? 1 : 0;
+			if (!err || ret)
+				continue;
+			ret = err;
+			ext_text(m, ext, size);
+			if (failed)
+				*failed = (int)index;
+		}
+	}
+	return ret;
+}
+
+int nl_ack(struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed)
+{
+	uint64_t start = trace_start();
+	char text[24];
+	struct batch b;
+	int ret;
+
+	if (ext && size)
+		ext[0] = '\0';
+	if (r->overflow || !r->len) {
+		ret = r->overflow ? -ENOMEM : 0;
+		reset(r);
+		return ret;
+	}
+	b = stamp(nl, r);
+	ret = transmit(nl, r);
+	if (!ret)
+		ret = collect_acks(nl, &b, ext, size, failed);
+	if (start)
+		trace_step(start, TRACE_NETLINK, -ret, "%s%s, %zu messages",
+			type_name(nl->protocol, ((struct nlmsghdr *)(void *)r->buf)->nlmsg_type,
+				text),
+			b.count > 1 ? " …" : "", b.count);
+	reset(r);
+	return ret;
+}
+
+int nl_do(struct nl *nl, struct nl_req *r, struct err *e, const char *fmt, ...)
+{
+	autofree char *what = NULL;
+	char ext[256];
+	va_list ap;
+	int ret = nl_ack(nl, r, ext, sizeof(ext), NULL);
+
+	if (!ret)
+		return 0;
+	va_start(ap, fmt);
+	if (vasprintf(&what, fmt, ap) < 0)
+		what = NULL;
+	va_end(ap);
+	err_sys(e, -ret, ret == -EINTR || ret == -EAGAIN ? ERR_TRY_AGAIN : ERR_SYSTEM, "%s",
+		what ? what : "netlink request");
+	if (ext[0])
+		err_detail(e, "%s", ext);
+	return -1;
+}
+
+/* One datagram of answers. Returns 1 to read on, else sets *result and returns 0. */
+static int take_answers(const char *buf, size_t len, uint32_t seq, nl_answer_fn *fn, void *arg,
+	bool *interrupted, int *result)
+{
+	const struct nlmsghdr *m = (const void *)buf;
+	bool more = true;
+	int n = (int)len;
+
+	for (; mnl_nlmsg_ok(m, n); m = mnl_nlmsg_next(m, &n)) {
+		if (m->nlmsg_seq != seq)
+			continue;
+		if (m->nlmsg_flags & NLM_F_DUMP_INTR)
+			*interrupted = true;
+		if (m->nlmsg_type == NLMSG_DONE || m->nlmsg_type == NLMSG_ERROR) {
+			int err = 0;
+
+			if (m->nlmsg_type == NLMSG_ERROR)
+				err = ack_error(m);
+			else if (mnl_nlmsg_get_payload_len(m) >= sizeof(int))
+				memcpy(&err, mnl_nlmsg_get_payload(m), sizeof(err));
+			if (!*result)
+				*result = err < 0 ? err : 0;
+			return 0;
+		}
+		/* After fn has said stop the rest is still read, so that the socket stays usable.
+		 */
+		if (!*result)
+			*result = fn(m, arg);
+		more = more && (m->nlmsg_flags & NLM_F_MULTI);
+	}
+	return more;
+}
+
+static int query_once(
+	struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void *arg, bool *intr, char *buf)
+{
+	struct batch b = stamp(nl, r);
+	int result = 0, ret = transmit(nl, r);
+
+	if (ret)
+		return ret;
+	for (;;) {
+		ssize_t got = receive(nl, buf, 0);
+
+		if (got < 0)
+			return (int)got;
+		if (!take_answers(buf, (size_t)got, b.first, fn, arg, intr, &result))
+			return result;
+	}
+}
+
+int nl_query(struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void (*again)(void *), void *arg)
+{
+	autofree char *buf = malloc(RECV_SIZE);
+	uint64_t start = trace_start();
+	char text[24];
+	int ret = -ENOMEM;
+
+	for (int tries = 0; buf && !r->overflow && r->len && tries < 5; tries++) {
+		bool interrupted = false;
+
+		ret = query_once(nl, r, fn, arg, &interrupted, buf);
+		if (!interrupted || ret)
+			break;
+		ret = -EINTR;
+		if (again)
+			again(arg);
+	}
+	if (start && r->len)
+		trace_step(start, TRACE_NETLINK, ret < 0 ? -ret : 0, "%s",
+			type_name(nl->protocol, ((struct nlmsghdr *)(void *)r->buf)->nlmsg_type,
+				text));
+	reset(r);
+	return ret;
+}
+
+/* ---- reading attributes ---- */
+
+static void into_table(const struct nlattr *a, const struct nlattr **table, uint16_t max)
+{
+	uint16_t type = mnl_attr_get_type(a);
+
+	if (type <= max)
+		table[type] = a;
+}
+
+void nl_parse(const struct nlmsghdr *msg, size_t hdr, const struct nlattr **table, uint16_t max)
+{
+	memset(table, 0, sizeof(*table) * ((size_t)max + 1));
+	for_each_attr (a, msg, hdr)
+		into_table(a, table, max);
+}
+
+void nl_parse_nested(const struct nlattr *nest, const struct nlattr **table, uint16_t max)
+{
+	memset(table, 0, sizeof(*table) * ((size_t)max + 1));
+	nl_for_each_attr (a, nest)
+		into_table(a, table, max);
+}
+
+const struct nlattr *nl_first(const struct nlattr *nest)
+{
+	return nest ? attr_at((const char *)nest + NLA_HDRLEN, (const char *)nest + nest->nla_len)
+		    : NULL;
+}
+
+const struct nlattr *nl_next(const struct nlattr *nest, const struct nlattr *a)
+{
+	return attr_at(attr_end(a), (const char *)nest + nest->nla_len);
+}
+
+uint16_t nl_type(const struct nlattr *a)
+{
+	return mnl_attr_get_type(a);
+}
+
+const void *nl_data(const struct nlattr *a)
+{
+	return a ? mnl_attr_get_payload(a) : NULL;
+}
+
+size_t nl_len(const struct nlattr *a)
+{
+	return a ? mnl_attr_get_payload_len(a) : 0;
+}
+
+#define READ(type)                                                                                 \
+	type v = 0;                                                                                \
+                                                                                                   \
+	if (nl_len(a) >= sizeof(v))                                                                \
+		memcpy(&v, mnl_attr_get_payload(a), sizeof(v));                                    \
+	return v
+
+uint8_t nl_u8(const struct nlattr *a)
+{
+	READ(uint8_t);
+}
+
+uint16_t nl_u16(const struct nlattr *a)
+{
+	READ(uint16_t);
+}
+
+uint32_t nl_u32(const struct nlattr *a)
+{
+	READ(uint32_t);
+}
+
+uint64_t nl_u64(const struct nlattr *a)
+{
+	READ(uint64_t);
+}
+
+uint32_t nl_be32(const struct nlattr *a)
+{
+	return be32toh(nl_u32(a));
+}
+
+uint64_t nl_be64(const struct nlattr *a)
+{
+	return be64toh(nl_u64(a));
+}
+
+const char *nl_str(const struct nlattr *a)
+{
+	const char *s = nl_data(a);
+
+	return s && memchr(s, '\0', nl_len(a)) ? s : "";
+}

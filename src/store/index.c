@@ -1,0 +1,578 @@
+#include "store/index.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+
+typedef unsigned __int128 u128;
+
+#define MAGIC      "CNIBXLI1"
+#define PAGE_BITS  9 /* 512 addresses */
+#define PAGE_WORDS 8
+#define MIN_SLOTS  64u
+#define MAX_SLOTS  (1u << 26)
+#define NOT_A_SLOT ((size_t)-1)
+
+struct index_time {
+	int64_t sec;
+	int64_t nsec;
+};
+
+/* The file, from its start: head, holder slots, page slots. Host byte order: it never leaves the
+ * machine, nor the boot. */
+struct index_head {
+	char magic[8];
+	uint32_t holder_slots; /* powers of two */
+	uint32_t page_slots;
+	uint32_t holders; /* slots in use */
+	uint32_t pages;
+	uint64_t seed; /* of the hashes */
+	uint64_t dev;
+	uint64_t ino;
+	struct index_time mtime; /* of the directory; all zero: stale */
+	struct index_time ctime;
+	char boot[INDEX_BOOT_LEN + 4];
+	uint64_t check; /* over all before it */
+};
+
+struct index_holder {
+	uint64_t hash;
+	uint64_t addr[2]; /* high, low */
+	uint32_t used;
+	uint32_t check;
+};
+
+struct index_page {
+	uint64_t key[2]; /* address >> PAGE_BITS: high, low */
+	uint64_t taken[PAGE_WORDS];
+	uint64_t old[PAGE_WORDS];
+	uint32_t used;
+	uint32_t check;
+};
+
+static_assert(sizeof(struct index_head) % 8 == 0 && sizeof(struct index_holder) == 32 &&
+		      sizeof(struct index_page) == 152,
+	"the layout of the file has no padding");
+
+static uint64_t mix(uint64_t h)
+{
+	h ^= h >> 33;
+	h *= 0xff51afd7ed558ccdu;
+	h ^= h >> 33;
+	h *= 0xc4ceb9fe1a85ec53u;
+	return h ^ h >> 33;
+}
+
+static uint64_t hash_words(uint64_t h, const uint64_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = mix(h ^ words[i]);
+	return h;
+}
+
+static uint64_t hash_text(uint64_t h, const char *text)
+{
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x100000001b3u;
+	return mix(h);
+}
+
+static uint64_t head_check(const struct index_head *h)
+{
+	uint64_t words[offsetof(struct index_head, check) / 8];
+
+	memcpy(words, h, sizeof(words));
+	return hash_words(1, words, array_len(words));
+}
+
+static uint32_t holder_check(const struct index_holder *h)
+{
+	return (uint32_t)hash_words(h->used, &h->hash, 3);
+}
+
+static uint32_t page_check(const struct index_page *p)
+{
+	return (uint32_t)hash_words(p->used, p->key, 2 + 2 * PAGE_WORDS);
+}
+
+static u128 join(const uint64_t w[2])
+{
+	return (u128)w[0] << 64 | w[1];
+}
+
+static void split(u128 v, uint64_t w[2])
+{
+	w[0] = (uint64_t)(v >> 64);
+	w[1] = (uint64_t)v;
+}
+
+static u128 from_ip(const struct ip *ip)
+{
+	u128 v = 0;
+
+	for (size_t i = 0; i < ip_size(ip); i++)
+		v = v << 8 | ip->bytes[i];
+	return ip->family == AF_INET ? (u128)0xffff << 32 | v : v;
+}
+
+static struct ip to_ip(u128 v)
+{
+	struct ip ip = {.family = v >> 32 == 0xffff ? AF_INET : AF_INET6};
+
+	for (size_t i = ip_size(&ip); i-- > 0; v >>= 8)
+		ip.bytes[i] = (uint8_t)v;
+	return ip;
+}
+
+static size_t file_size(uint32_t holder_slots, uint32_t page_slots)
+{
+	return sizeof(struct index_head) + holder_slots * sizeof(struct index_holder) +
+	       page_slots * sizeof(struct index_page);
+}
+
+static void locate(struct index *ix)
+{
+	ix->holders = (struct index_holder *)(ix->head + 1);
+	ix->pages = (struct index_page *)(ix->holders + ix->head->holder_slots);
+}
+
+static int init(struct index *ix, uint32_t holder_slots, uint32_t page_slots)
+{
+	size_t size = file_size(holder_slots, page_slots);
+	struct index_head *h;
+
+	*ix = (struct index){0};
+	if (holder_slots > MAX_SLOTS || page_slots > MAX_SLOTS)
+		return -ENOMEM;
+	h = calloc(1, size);
+	if (!h)
+		return -ENOMEM;
+	memcpy(h->magic, MAGIC, sizeof(h->magic));
+	h->holder_slots = holder_slots;
+	h->page_slots = page_slots;
+	/* Without randomness the hashes are merely predictable; answers are verified anyway. */
+	if (getrandom(&h->seed, sizeof(h->seed), GRND_NONBLOCK) != sizeof(h->seed))
+		h->seed = (uint64_t)time(NULL);
+	*ix = (struct index){.head = h, .size = size};
+	locate(ix);
+	return 0;
+}
+
+int index_init(struct index *ix)
+{
+	return init(ix, MIN_SLOTS, MIN_SLOTS);
+}
+
+static bool slots_ok(uint32_t slots, uint32_t used)
+{
+	return slots >= MIN_SLOTS && slots <= MAX_SLOTS && !(slots & (slots - 1)) && used < slots;
+}
+
+int index_attach(struct index *ix, void *bytes, size_t size)
+{
+	struct index_head *h = bytes;
+
+	*ix = (struct index){0};
+	if (size < sizeof(*h) || memcmp(h->magic, MAGIC, sizeof(h->magic)) ||
+		!slots_ok(h->holder_slots, h->holders) || !slots_ok(h->page_slots, h->pages) ||
+		size != file_size(h->holder_slots, h->page_slots))
+		return -EINVAL;
+	*ix = (struct index){.head = h, .size = size, .mapped = true};
+	locate(ix);
+	return 0;
+}
+
+static bool describes(const struct index_head *h, const struct stat *st, const char *boot)
+{
+	return h->check == head_check(h) && h->dev == st->st_dev && h->ino == st->st_ino &&
+	       (h->mtime.sec || h->mtime.nsec) && h->mtime.sec == st->st_mtim.tv_sec &&
+	       h->mtime.nsec == st->st_mtim.tv_nsec && h->ctime.sec == st->st_ctim.tv_sec &&
+	       h->ctime.nsec == st->st_ctim.tv_nsec && !strncmp(h->boot, boot, sizeof(h->boot));
+}
+
+int index_open(struct index *ix, const char *path, const struct stat *st, const char *boot)
+{
+	autoclose int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	struct stat file;
+	void *map;
+	size_t size;
+
+	*ix = (struct index){0};
+	if (fd < 0 || fstat(fd, &file) < 0)
+		return -errno;
+	/* A hole in it could not be filled when /run is full: the store would be a fault. */
+	if (!S_ISREG(file.st_mode) || file.st_size < (off_t)sizeof(struct index_head) ||
+		file.st_size > (off_t)file_size(MAX_SLOTS, MAX_SLOTS) ||
+		file.st_blocks * 512 < file.st_size || file.st_uid != geteuid())
+		return -EINVAL;
+	size = (size_t)file.st_size;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	if (index_attach(ix, map, size) || !describes(ix->head, st, boot)) {
+		munmap(map, size);
+		*ix = (struct index){0};
+		return -ESTALE;
+	}
+	return 0;
+}
+
+void index_free(struct index *ix)
+{
+	if (ix->mapped)
+		munmap(ix->head, ix->size);
+	else
+		free(ix->head);
+	*ix = (struct index){0};
+}
+
+uint64_t index_hash(const struct index *ix, const char *id, const char *ifname)
+{
+	uint64_t h = hash_text(ix->head->seed, id);
+
+	return ifname ? hash_text(h ^ '\n', ifname) : h;
+}
+
+void index_touch(struct index *ix)
+{
+	ix->changed = true;
+	ix->head->mtime = (struct index_time){0};
+	/* A kill cannot come between in the order of the program; keep the compiler to it. */
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* The slot of a hash from a position on, that holds this address or (any) is a holder of the hash
+ * at all; or the empty slot that ends the run. */
+static size_t holder_slot(struct index *ix, uint64_t hash, const u128 *addr, bool *found)
+{
+	uint32_t mask = ix->head->holder_slots - 1;
+
+	*found = false;
+	for (uint32_t n = 0; n <= mask; n++) {
+		size_t i = (uint32_t)(hash + n) & mask;
+		const struct index_holder *h = &ix->holders[i];
+
+		if (!h->used)
+			return i;
+		if (h->check != holder_check(h))
+			break;
+		if (h->hash == hash && join(h->addr) == *addr) {
+			*found = true;
+			return i;
+		}
+	}
+	ix->broken = true;
+	return NOT_A_SLOT;
+}
+
+static struct index_page *page_slot(struct index *ix, u128 key, bool *found)
+{
+	uint32_t mask = ix->head->page_slots - 1;
+	uint64_t words[2], hash;
+
+	split(key, words);
+	hash = hash_words(ix->head->seed, words, 2);
+	*found = false;
+	for (uint32_t n = 0; n <= mask; n++) {
+		struct index_page *p = &ix->pages[(uint32_t)(hash + n) & mask];
+
+		if (!p->used)
+			return p;
+		if (p->check != page_check(p))
+			break;
+		if (join(p->key) == key) {
+			*found = true;
+			return p;
+		}
+	}
+	ix->broken = true;
+	return NULL;
+}
+
+static bool page_empty(const struct index_page *p)
+{
+	for (int i = 0; i < PAGE_WORDS; i++)
+		if (p->taken[i])
+			return false;
+	return true;
+}
+
+static void put_holder(struct index *ix, uint64_t hash, u128 addr)
+{
+	struct index_holder *h;
+	bool found;
+	size_t i = holder_slot(ix, hash, &addr, &found);
+
+	if (i == NOT_A_SLOT || found)
+		return;
+	h = &ix->holders[i];
+	h->hash = hash;
+	split(addr, h->addr);
+	h->used = 1;
+	h->check = holder_check(h);
+	ix->head->holders++;
+}
+
+static struct index_page *put_page(struct index *ix, u128 key)
+{
+	bool found;
+	struct index_page *p = page_slot(ix, key, &found);
+
+	if (p && !found) {
+		*p = (struct index_page){.used = 1};
+		split(key, p->key);
+		p->check = page_check(p);
+		ix->head->pages++;
+	}
+	return p;
+}
+
+/* Moves everything over to private memory of another size; index_publish() makes it the file.
+ * Pages that became empty stay behind. */
+static void resize(struct index *ix, uint32_t holder_slots, uint32_t page_slots)
+{
+	struct index to;
+
+	if (init(&to, holder_slots, page_slots)) {
+		ix->broken = true;
+		return;
+	}
+	to.head->seed = ix->head->seed;
+	to.changed = true;
+	for (size_t i = 0; i < ix->head->holder_slots; i++) {
+		const struct index_holder *h = &ix->holders[i];
+
+		if (h->used && h->check != holder_check(h))
+			to.broken = true;
+		else if (h->used)
+			put_holder(&to, h->hash, join(h->addr));
+	}
+	for (size_t i = 0; i < ix->head->page_slots && !to.broken; i++) {
+		const struct index_page *p = &ix->pages[i];
+		struct index_page *q;
+
+		if (!p->used || page_empty(p))
+			continue;
+		q = put_page(&to, join(p->key));
+		if (q)
+			*q = *p;
+	}
+	to.broken |= ix->broken;
+	index_free(ix);
+	*ix = to;
+}
+
+/* Room for one more of each: tables are at most three quarters full. */
+static void make_room(struct index *ix)
+{
+	uint32_t holders = ix->head->holder_slots, pages = ix->head->page_slots;
+
+	if ((uint64_t)(ix->head->holders + 1) * 4 > (uint64_t)holders * 3)
+		holders *= 2;
+	if ((uint64_t)(ix->head->pages + 1) * 4 > (uint64_t)pages * 3)
+		pages *= 2;
+	if (holders != ix->head->holder_slots || pages != ix->head->page_slots)
+		resize(ix, holders, pages);
+}
+
+static void set_bits(struct index *ix, u128 addr, bool taken, bool old)
+{
+	struct index_page *p = put_page(ix, addr >> PAGE_BITS);
+	unsigned int bit = (unsigned int)(addr & ((1u << PAGE_BITS) - 1));
+	uint64_t mask = (uint64_t)1 << bit % 64;
+
+	if (!p)
+		return;
+	p->taken[bit / 64] = taken ? p->taken[bit / 64] | mask : p->taken[bit / 64] & ~mask;
+	p->old[bit / 64] = old ? p->old[bit / 64] | mask : p->old[bit / 64] & ~mask;
+	p->check = page_check(p);
+}
+
+void index_add(struct index *ix, const struct ip *ip, uint64_t hash, bool old)
+{
+	u128 addr = from_ip(ip);
+
+	index_touch(ix);
+	make_room(ix);
+	if (ix->broken)
+		return;
+	put_holder(ix, hash, addr);
+	set_bits(ix, addr, true, old);
+}
+
+void index_block(struct index *ix, const struct ip *ip)
+{
+	index_touch(ix);
+	make_room(ix);
+	if (!ix->broken)
+		set_bits(ix, from_ip(ip), true, false);
+}
+
+/* Empties a slot and closes the gap, so that every run stays unbroken. */
+static void clear_holder(struct index *ix, size_t gap)
+{
+	uint32_t mask = ix->head->holder_slots - 1;
+	size_t i = gap;
+
+	for (uint32_t n = 0; n < mask; n++) {
+		struct index_holder *h;
+		size_t home;
+
+		i = (i + 1) & mask;
+		h = &ix->holders[i];
+		if (!h->used)
+			break;
+		home = h->hash & mask;
+		if (((i - home) & mask) < ((i - gap) & mask))
+			continue;
+		ix->holders[gap] = *h;
+		gap = i;
+	}
+	ix->holders[gap] = (struct index_holder){0};
+	if (ix->head->holders)
+		ix->head->holders--;
+}
+
+void index_del(struct index *ix, const struct ip *ip, uint64_t hash)
+{
+	u128 addr = from_ip(ip);
+	size_t i;
+	bool found;
+
+	index_touch(ix);
+	if (ix->broken)
+		return;
+	i = holder_slot(ix, hash, &addr, &found);
+	if (!found) {
+		ix->broken = true;
+		return;
+	}
+	clear_holder(ix, i);
+	set_bits(ix, addr, false, false);
+}
+
+bool index_held(struct index *ix, uint64_t hash, size_t *pos, struct ip *out)
+{
+	uint32_t mask = ix->head->holder_slots - 1;
+
+	while (*pos <= mask && !ix->broken) {
+		const struct index_holder *h = &ix->holders[(hash + (*pos)++) & mask];
+
+		if (!h->used)
+			return false;
+		if (h->check != holder_check(h)) {
+			ix->broken = true;
+		} else if (h->hash == hash) {
+			*out = to_ip(join(h->addr));
+			return true;
+		}
+	}
+	return false;
+}
+
+bool index_each(struct index *ix, size_t *pos, struct ip *out, uint64_t *hash)
+{
+	while (*pos < ix->head->holder_slots && !ix->broken) {
+		const struct index_holder *h = &ix->holders[(*pos)++];
+
+		if (!h->used)
+			continue;
+		if (h->check != holder_check(h)) {
+			ix->broken = true;
+			return false;
+		}
+		*out = to_ip(join(h->addr));
+		*hash = h->hash;
+		return true;
+	}
+	return false;
+}
+
+/* Page by page. A page that does not exist ends the walk: all of it is free and none of it old. So
+ * the walk is no longer than the number of pages, however large the range. */
+static bool walk(
+	struct index *ix, const struct ip *lo, const struct ip *hi, bool old, struct ip *out)
+{
+	u128 at = from_ip(lo), end = from_ip(hi);
+
+	while (at <= end) {
+		unsigned int bit = (unsigned int)(at & ((1u << PAGE_BITS) - 1));
+		u128 base = at - bit;
+		bool found;
+		const struct index_page *p = page_slot(ix, at >> PAGE_BITS, &found);
+
+		if (!p)
+			return false;
+		if (!found) {
+			*out = to_ip(at);
+			return !old;
+		}
+		for (unsigned int w = bit / 64; w < PAGE_WORDS; w++, bit = w * 64) {
+			uint64_t hits = (old ? p->old[w] : ~p->taken[w]) & ~(uint64_t)0 << bit % 64;
+
+			if (!hits)
+				continue;
+			at = base + w * 64 + (unsigned int)__builtin_ctzll(hits);
+			if (at > end)
+				return false;
+			*out = to_ip(at);
+			return true;
+		}
+		at = base + (1u << PAGE_BITS);
+		if (at < base)
+			return false;
+	}
+	return false;
+}
+
+bool index_next_free(struct index *ix, const struct ip *lo, const struct ip *hi, struct ip *out)
+{
+	return walk(ix, lo, hi, false, out);
+}
+
+bool index_next_old(struct index *ix, const struct ip *lo, const struct ip *hi, struct ip *out)
+{
+	return walk(ix, lo, hi, true, out);
+}
+
+struct timespec index_stamp(const struct index *ix)
+{
+	struct timespec t;
+	uint64_t words[2];
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	words[0] = (uint64_t)t.tv_sec;
+	words[1] = (uint64_t)t.tv_nsec;
+	/* The second before: also where times have whole seconds, a change by others differs. */
+	t.tv_sec--;
+	t.tv_nsec = (long)(hash_words(ix->head->seed, words, 2) % 1000000000u);
+	return t;
+}
+
+void index_seal(struct index *ix, const struct stat *st, const char *boot)
+{
+	struct index_head *h = ix->head;
+
+	h->dev = st->st_dev;
+	h->ino = st->st_ino;
+	memset(h->boot, 0, sizeof(h->boot));
+	memcpy(h->boot, boot, strnlen(boot, INDEX_BOOT_LEN));
+	h->ctime = (struct index_time){st->st_ctim.tv_sec, st->st_ctim.tv_nsec};
+	atomic_signal_fence(memory_order_seq_cst);
+	h->mtime = (struct index_time){st->st_mtim.tv_sec, st->st_mtim.tv_nsec};
+	h->check = head_check(h);
+	ix->changed = false;
+}
+
+int index_publish(const struct index *ix, int dirfd, const char *name)
+{
+	return file_replace(dirfd, name, ix->head, ix->size, 0600, false);
+}

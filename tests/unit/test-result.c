@@ -1,0 +1,580 @@
+/* Results: every version pair (result.vectors), what is refused, and the JSON underneath. */
+#include "check.h"
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "result/result.h"
+
+#include <fcntl.h>
+
+#define SHAPES 3
+
+/* A case of result.vectors; texts point into the file. */
+struct vector {
+	char name[80];
+	char *in[SHAPES];
+	char *out[SHAPES];
+};
+
+static int shape_of(const char *version)
+{
+	return version[0] == '1' ? 2 : version[2] >= '3' ? 1 : 0;
+}
+
+/* The text with each @V@ replaced. Owned by the caller. */
+static char *with_version(const char *text, const char *version)
+{
+	struct buf b = {0};
+	const char *mark;
+
+	while ((mark = strstr(text, "@V@"))) {
+		buf_put(&b, text, (size_t)(mark - text));
+		buf_puts(&b, version);
+		text = mark + 3;
+	}
+	buf_puts(&b, text);
+	return b.data;
+}
+
+/* Reads text as a document; what fails is in *e. */
+static int read_text(struct result *r, const char *text, const char *assume, struct err *e)
+{
+	autojson *doc = json_parse(text, strlen(text), ERR_DECODE, e);
+
+	*r = (struct result){0};
+	return doc ? result_read(r, doc, assume, ERR_DECODE, e) : -1;
+}
+
+/* The document, or "error: TEXT". Owned by the caller. */
+static char *written(const struct result *r, const char *version)
+{
+	struct buf b = {0};
+	autoerr e = {0};
+
+	if (result_write(r, version, &b, &e) < 0) {
+		buf_free(&b);
+		buf_printf(&b, "error: %s", e.msg);
+	}
+	return b.data;
+}
+
+/* Converting must be the same as printing and reading again: what is left then looks the same in
+ * every version. */
+static void test_convert(const struct result *r, const char *version, const char *printed)
+{
+	struct result converted, reread;
+	autoerr e = {0};
+
+	CHECK(!result_copy(&converted, r, &e));
+	if (!strncmp(printed, "error: ", 7)) {
+		CHECK(result_convert(&converted, version, &e) < 0);
+		CHECK_STR(e.msg, printed + 7);
+		result_free(&converted);
+		return;
+	}
+	CHECK(!result_convert(&converted, version, &e));
+	CHECK(!read_text(&reread, printed, "", &e));
+	for (size_t i = 0; i < cni_versions_len; i++) {
+		autofree char *a = written(&converted, cni_versions[i]);
+		autofree char *b = written(&reread, cni_versions[i]);
+
+		CHECK_STR(a, b);
+	}
+	result_free(&converted);
+	result_free(&reread);
+}
+
+static void test_pair(const struct vector *v, const char *from, const char *to)
+{
+	autofree char *in = with_version(v->in[shape_of(from)], from);
+	autofree char *expected = with_version(v->out[shape_of(to)], to);
+	autofree char *out = NULL;
+	autoresult r = {0};
+	autoerr e = {0};
+
+	if (!CHECK(!read_text(&r, in, "unused", &e))) {
+		fprintf(stderr, "  %s: %s\n", v->name, e.msg);
+		return;
+	}
+	out = written(&r, to);
+	if (!CHECK_STR(out, expected))
+		fprintf(stderr, "  %s, from %s to %s\n", v->name, from, to);
+	test_convert(&r, to, out);
+}
+
+static int test_vector(const struct vector *v)
+{
+	int pairs = 0;
+
+	for (size_t i = 0; i < cni_versions_len; i++) {
+		if (!v->in[shape_of(cni_versions[i])])
+			continue;
+		for (size_t k = 0; k < cni_versions_len; k++, pairs++)
+			test_pair(v, cni_versions[i], cni_versions[k]);
+	}
+	return pairs;
+}
+
+/* Where the text of a line "--- in X" or "--- out X" belongs. */
+static char **slot(struct vector *v, const char *line)
+{
+	bool in = !strncmp(line, "--- in ", 7);
+	int shape = line[in ? 7 : 8] - 'A';
+
+	if (!CHECK(shape >= 0 && shape < SHAPES))
+		return NULL;
+	return in ? &v->in[shape] : &v->out[shape];
+}
+
+/* Cuts the file at its head lines, which become the ends of the texts before them. */
+static void test_vectors(void)
+{
+	autofree char *data = NULL;
+	struct vector v = {0};
+	int pairs = 0;
+
+	if (!CHECK(!file_read(AT_FDCWD, "result.vectors", 1 << 20, &data, NULL)))
+		return;
+	for (char *line = strstr(data, "\n==="), *next; line; line = next) {
+		char *text = strchr(line + 1, '\n');
+		char **where = NULL;
+
+		next = strstr(line + 1, "\n---");
+		if (!next || (strstr(line + 1, "\n===") && strstr(line + 1, "\n===") < next))
+			next = strstr(line + 1, "\n===");
+		*line++ = '\0';
+		if (*line == '-') {
+			where = slot(&v, line);
+			if (where)
+				*where = text + 1;
+			continue;
+		}
+		pairs += test_vector(&v);
+		v = (struct vector){0};
+		snprintf(v.name, sizeof(v.name), "%.*s", (int)(text - line), line);
+	}
+	if (data[strlen(data) - 1] == '\n')
+		data[strlen(data) - 1] = '\0';
+	pairs += test_vector(&v);
+	/* The rich documents alone are all of 7 x 7. */
+	CHECK(pairs > 49);
+}
+
+struct refusal {
+	const char *label;
+	const char *members; /* of the document */
+	const char *message;
+};
+
+static void test_refused(void)
+{
+	static const struct refusal cases[] = {
+		{"1.1.0", "\"ips\":[{\"address\":\"10.0.0.1\"}]", "invalid CIDR address: 10.0.0.1"},
+		{"0.4.0", "\"ips\":[{\"address\":\"010.0.0.1/8\"}]",
+			"invalid CIDR address: 010.0.0.1/8"},
+		{"0.2.0", "\"ip4\":{\"ip\":\"\"}", "invalid CIDR address: "},
+		{"1.0.0", "\"ips\":[{\"address\":\"10.0.0.1/8\",\"gateway\":\"x\"}]",
+			"invalid IP address: x"},
+		{"0.1.0", "\"ip6\":{\"ip\":\"::1/8\",\"gateway\":\"::1/8\"}",
+			"invalid IP address: ::1/8"},
+		{"1.1.0", "\"routes\":[{\"dst\":\"::/0\",\"gw\":\"fe80::1%eth0\"}]",
+			"invalid IP address: fe80::1%eth0"},
+		{"0.1.0", "\"ip4\":{}", "missing \"ip\""},
+		{"1.1.0", "\"ips\":[{}]", "missing \"address\""},
+		{"0.3.1", "\"routes\":[{\"gw\":\"10.0.0.1\"}]", "missing \"dst\""},
+		{"1.1.0", "\"ips\":[null]", "expected object, found null"},
+		{"0.4.0", "\"interfaces\":[null]", "expected object, found null"},
+		{"0.3.0", "\"routes\":[1]", "expected object, found integer"},
+		{"1.1.0", "\"ips\":{}", "invalid \"ips\": expected array, found object"},
+		{"1.1.0", "\"interfaces\":[{\"name\":1}]",
+			"invalid \"name\": expected string, found integer"},
+		{"1.1.0", "\"interfaces\":[{\"mtu\":1.5}]",
+			"invalid \"mtu\": expected integer, found number"},
+		{"1.1.0", "\"dns\":{\"search\":[null]}", "expected string, found null"},
+		{"1.1.0", "\"dns\":[]", "invalid \"dns\": expected object, found array"},
+		{"1.0.5", "\"ips\":[]", "unsupported CNI result version \"1.0.5\""},
+		{"1.0", "\"ips\":[]", "unsupported CNI result version \"1.0\""},
+	};
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		const struct refusal *c = &cases[i];
+		struct buf text = {0};
+		struct result r;
+		autoerr e = {0};
+
+		buf_printf(&text, "{\"cniVersion\":\"%s\",%s}", c->label, c->members);
+		CHECK(read_text(&r, text.data, "", &e) < 0);
+		CHECK_STR(e.msg, c->message);
+		CHECK_INT(e.code, ERR_DECODE);
+		CHECK(!r.ips && !r.ifaces && !r.routes && !r.extra);
+		buf_free(&text);
+	}
+}
+
+static void test_labels(void)
+{
+	autoerr e = {0};
+	struct result r;
+	autofree char *a = NULL, *b = NULL;
+
+	/* Without a label the assumed version; an empty one is 0.1.0. */
+	CHECK(!read_text(&r, "{\"ips\":[{\"address\":\"10.0.0.1/8\"}]}", "1.0.0", &e));
+	CHECK_INT((long long)r.ips_len, 1);
+	a = written(&r, "");
+	CHECK_STR(a, "{\n    \"cniVersion\": \"0.1.0\",\n    \"ip4\": {\n        \"ip\": "
+		     "\"10.0.0.1/8\"\n    },\n    \"dns\": {}\n}");
+	b = written(&r, "9.9");
+	CHECK_STR(b, "error: no converter for CNI result version 1.1.0 to 9.9");
+	result_free(&r);
+	CHECK(!read_text(&r, "{\"cniVersion\":\"\",\"ip4\":{\"ip\":\"10.0.0.1/8\"}}", "1.0.0", &e));
+	CHECK_INT((long long)r.ips_len, 1);
+	result_free(&r);
+	CHECK(read_text(&r, "[]", "1.0.0", &e) < 0);
+	CHECK_STR(e.msg, "expected object, found array");
+}
+
+struct prev {
+	const char *config;
+	const char *doc;
+	const char *message; /* NULL: accepted */
+};
+
+static void test_prev(void)
+{
+#define PREFIX "could not parse prevResult: "
+	static const struct prev cases[] = {
+		{"1.1.0", "{}", NULL},
+		{"1.1.0", "{\"cniVersion\":\"1.0.0\"}", NULL},
+		{"0.3.0", "{\"cniVersion\":\"0.4.0\"}", NULL},
+		{"0.3.0", "{\"cniVersion\":null}", NULL},
+		{"", "{\"cniVersion\":\"0.2.0\"}", NULL},
+		{"0.2.0", "{\"cniVersion\":\"\"}", NULL},
+		{"1.0.0", "{\"cniVersion\":\"0.4.0\"}",
+			PREFIX "result type supports [1.0.0 1.1.0] but unmarshalled CNIVersion is "
+			       "\"0.4.0\""},
+		{"0.4.0", "{\"cniVersion\":\"1.1.0\"}",
+			PREFIX "result type supports [0.3.0 0.3.1 0.4.0] but unmarshalled "
+			       "CNIVersion is \"1.1.0\""},
+		{"0.1.0", "{\"cniVersion\":\"0.3.0\"}",
+			PREFIX "result type supports [ 0.1.0 0.2.0] but unmarshalled CNIVersion is "
+			       "\"0.3.0\""},
+		{"1.1.0", "{\"cniVersion\":\"\"}",
+			PREFIX "result type supports [1.0.0 1.1.0] but unmarshalled CNIVersion is "
+			       "\"\""},
+		{"9.9", "{}", PREFIX "unsupported CNI result version \"9.9\""},
+		{"1.1.0", "[]", PREFIX "expected object, found array"},
+		{"1.1.0", "{\"ips\":[{\"address\":\"x\"}]}", PREFIX "invalid CIDR address: x"},
+	};
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		autojson *doc = NULL;
+		autoresult r = {0};
+		autoerr e = {0};
+		int ret;
+
+		doc = json_parse(cases[i].doc, strlen(cases[i].doc), ERR_DECODE, &e);
+		ret = result_read_prev(&r, doc, cases[i].config, &e);
+		CHECK_INT(ret, cases[i].message ? -1 : 0);
+		CHECK_STR(e.msg, cases[i].message);
+		CHECK_INT(e.code, cases[i].message ? ERR_DECODE : 0);
+	}
+}
+
+static void test_versions(void)
+{
+	static const struct {
+		const char *a, *b;
+		int cmp;
+	} order[] = {
+		{"0.4.0", "1.0.0", -1},
+		{"1.1.0", "1.0.0", 1},
+		{"", "0.1.0", 0},
+		{"1", "1.0.0", 0},
+		{"1.0", "1.0.1", -1},
+		{"0.10.0", "0.9.9", 1},
+		{"0.-42.0", "0.0.0", -1},
+		{"+1.0.0", "1.0.0", 0},
+	};
+	static const struct {
+		const char *version, *message;
+	} bad[] = {
+		{"abc", "failed to convert major version part \"abc\": strconv.Atoi: parsing "
+			"\"abc\": invalid syntax"},
+		{"1.x.0", "failed to convert minor version part \"x\": strconv.Atoi: parsing "
+			  "\"x\": invalid syntax"},
+		{"1.0.0-rc1", "failed to convert micro version part \"0-rc1\": strconv.Atoi: "
+			      "parsing \"0-rc1\": invalid syntax"},
+		{"1.", "failed to convert minor version part \"\": strconv.Atoi: parsing \"\": "
+		       "invalid syntax"},
+		{"99999999999999999999", "failed to convert major version part "
+					 "\"99999999999999999999\": strconv.Atoi: parsing "
+					 "\"99999999999999999999\": value out of range"},
+		{"1.0.0.0", "invalid version \"1.0.0.0\": too many parts"},
+	};
+	int cmp;
+
+	for (size_t i = 0; i < array_len(order); i++) {
+		autoerr e = {0};
+
+		CHECK(!cni_version_cmp(order[i].a, order[i].b, &cmp, &e));
+		CHECK_INT(cmp, order[i].cmp);
+	}
+	for (size_t i = 0; i < array_len(bad); i++) {
+		autoerr e = {0};
+
+		CHECK(cni_version_cmp("1.0.0", bad[i].version, &cmp, &e) < 0);
+		CHECK_STR(e.msg, bad[i].message);
+		CHECK_INT(e.code, ERR_DECODE);
+	}
+	CHECK(cni_version_known("") && cni_version_known("0.3.1") && cni_version_known("1.1.0"));
+	CHECK(!cni_version_known("1.0") && !cni_version_known("0.5.0"));
+}
+
+static void test_build(void)
+{
+	struct prefix address;
+	autoresult r = {0}, copy = {0};
+	struct ip_config *ip;
+	autofree char *text = NULL;
+	autoerr e = {0};
+
+	CHECK(prefix_parse("10.0.0.1/8", &address));
+	CHECK(result_add_iface(&r, "eth0", "", NULL, &e) != NULL);
+	CHECK(!r.ifaces[0].mac && !r.ifaces[0].sandbox);
+	CHECK(result_add_iface(&r, "eth0", NULL, "/ns", &e) != NULL);
+	CHECK(result_add_iface(&r, "eth0", "00:00:00:00:00:01", "/ns", &e) != NULL);
+	CHECK(result_find_iface(&r, "eth0", "/ns") == &r.ifaces[2]);
+	CHECK(!result_find_iface(&r, "eth0", "/other") && !result_find_iface(&r, "eth0", ""));
+	CHECK(!result_find_iface(&r, "eth1", "/ns"));
+	ip = result_add_ip(&r, &address, &e);
+	ip->has_iface = true;
+	ip->iface = -1;
+	text = written(&r, "1.1.0");
+	CHECK_STR(text, "error: ips[0] refers to interface -1 of 3");
+	ip->iface = 2;
+	ip->extra = json_new_object();
+	CHECK(!json_set(ip->extra, "k", json_new_int(1)));
+	CHECK(result_add_route(&r, &(struct prefix){0}, &e) != NULL);
+	free(text);
+	text = written(&r, "1.1.0");
+	CHECK_STR(text, "error: routes[0] has no destination");
+	CHECK(!result_copy(&copy, &r, &e));
+	CHECK(!json_set(copy.ips[0].extra, "k", json_new_int(2)));
+	CHECK_INT(json_int(json_get(r.ips[0].extra, "k")), 1);
+	CHECK(!result_set_str(&r.ifaces[0].mac, "x", &e) &&
+		!result_set_str(&r.ifaces[0].mac, "", &e));
+	CHECK(!r.ifaces[0].mac);
+}
+
+static void test_parts(void)
+{
+	static const char routes[] = "[{\"dst\":\"0.0.0.0/0\"},{\"dst\":\"1.2.3.4\"}]";
+	static const char dns[] = "{\"nameservers\":[\"1.1.1.1\"],\"Domain\":\"d\"}";
+	struct dns parsed = {0};
+	autojson *a = NULL, *d = NULL;
+	autoresult r = {0};
+	autoerr e = {0};
+
+	a = json_parse(routes, strlen(routes), ERR_DECODE, &e);
+	CHECK(result_read_routes(&r, a, "ipam.routes", ERR_INVALID_CONFIG, &e) < 0);
+	CHECK_STR(e.msg, "invalid CIDR address: 1.2.3.4");
+	CHECK_STR(e.details, "in ipam.routes[1]");
+	CHECK_INT(e.code, ERR_INVALID_CONFIG);
+	CHECK(dns_empty(&parsed));
+	d = json_parse(dns, strlen(dns), ERR_DECODE, &e);
+	CHECK(!result_read_dns(&parsed, d, ERR_INVALID_CONFIG, &e));
+	CHECK(!result_read_dns(&parsed, d, ERR_INVALID_CONFIG, &e));
+	CHECK(!dns_empty(&parsed));
+	CHECK_STR(parsed.domain, "d");
+	CHECK_STR(parsed.nameservers[0], "1.1.1.1");
+	dns_free(&parsed);
+}
+
+/* What json_parse() makes of a text: written again, or "error: TEXT". */
+static char *reprint(const char *text, size_t len, enum json_style style)
+{
+	struct buf b = {0};
+	autoerr e = {0};
+	autojson *j = json_parse(text, len, ERR_DECODE, &e);
+
+	if (j)
+		json_write(&b, j, style);
+	else
+		buf_printf(&b, "error: %s", e.msg);
+	return b.data;
+}
+
+static void test_json_text(void)
+{
+	static const struct {
+		const char *in, *out;
+		enum json_style style;
+	} cases[] = {
+		{"", "error: unexpected end of JSON input", JSON_COMPACT},
+		{" \n\t", "error: unexpected end of JSON input", JSON_COMPACT},
+		{"{\"a\":", "error: unexpected end of JSON input", JSON_COMPACT},
+		{"[1,2", "error: unexpected end of JSON input", JSON_COMPACT},
+		{"\"abc", "error: unexpected end of JSON input", JSON_COMPACT},
+		{"\"abc\\", "error: invalid JSON: line 1: invalid escape near '\"abc\\'",
+			JSON_COMPACT},
+		{"\"a\\u0000\"", "error: invalid JSON: NUL character in a string", JSON_COMPACT},
+		{" null ", "null", JSON_COMPACT},
+		{"\"\\u00e9\\ud83d\\ude00<>&\\u2028\\u2029\\u0001\\n\\r\\t\\b\\\"\\\\/\\u007f\"",
+			"\"\xc3\xa9\xf0\x9f\x98\x80\\u003c\\u003e\\u0026\\u2028\\u2029\\u0001\\n"
+			"\\r\\t\\u0008\\\"\\\\/\x7f\"",
+			JSON_COMPACT},
+		{"[0,-1,999999999999999999,9223372036854775807,-9223372036854775808]",
+			"[0,-1,999999999999999999,9223372036854775807,-9223372036854775808]",
+			JSON_COMPACT},
+		{"[18446744073709551616,1.50,1e3,-0,1E+400,0.1]",
+			"[18446744073709551616,1.50,1e3,-0,1E+400,0.1]", JSON_COMPACT},
+		{"{\"b\":{},\"a\":[],\"B\":[1,{\"x\":true}]}",
+			"{\n    \"b\": {},\n    \"a\": [],\n    \"B\": [\n        1,\n        "
+			"{\n            \"x\": true\n        }\n    ]\n}",
+			JSON_INDENT},
+		{"{\"b\":{\"z\":1,\"y\":2},\"a\":[],\"B\":false}",
+			"{\n    \"B\": false,\n    \"a\": [],\n    \"b\": {\n        \"y\": 2,\n"
+			"        \"z\": 1\n    }\n}",
+			JSON_INDENT_SORTED},
+		{"{\"b\":1, \"\\u00e9\":2,\"a\" : 3}", "{\"a\":3,\"b\":1,\"\xc3\xa9\":2}",
+			JSON_COMPACT_SORTED},
+	};
+	static const char *const bad[] = {"{} x", "\xef\xbb\xbf{}", "01", "1.", ".5", "1.5.5",
+		"1.5e", "+1", "-", "0x1", "1.5\"a\"", "tru", "{1.5:2}", "{a:1}", "[1,]", "{\"a\":1,}",
+		"\"\xff\"", "\"\xed\xa0\x80\"", "\"\\ud800\"", "\"\t\"", "'a'", "[]]", "NaN",
+		"1.5 1.5", "\"a\" 1.5"};
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		autofree char *out = reprint(cases[i].in, strlen(cases[i].in), cases[i].style);
+
+		CHECK_STR(out, cases[i].out);
+	}
+	for (size_t i = 0; i < array_len(bad); i++) {
+		autofree char *out = reprint(bad[i], strlen(bad[i]), JSON_COMPACT);
+
+		if (!CHECK(!strncmp(out, "error: ", 7)))
+			fprintf(stderr, "  accepted: %s as %s\n", bad[i], out);
+	}
+}
+
+static void test_json_limits(void)
+{
+	struct buf deep = {0}, large = {0};
+	autofree char *nul = reprint("[\0]", 3, JSON_COMPACT), *a = NULL, *b = NULL, *c = NULL;
+
+	CHECK_STR(nul, "error: invalid JSON: NUL character");
+	for (int i = 0; i < JSON_MAX_DEPTH; i++)
+		buf_puts(&deep, i % 2 ? "[" : "{\"[[[\":");
+	for (int i = JSON_MAX_DEPTH; i-- > 0;)
+		buf_puts(&deep, i % 2 ? "]" : "}");
+	a = reprint(deep.data, deep.len, JSON_COMPACT);
+	CHECK_STR(a, deep.data);
+	buf_free(&deep);
+	for (int i = 0; i < 100000; i++)
+		buf_puts(&deep, "[");
+	b = reprint(deep.data, deep.len, JSON_COMPACT);
+	CHECK_STR(b, "error: invalid JSON: nested deeper than 128 levels");
+	buf_free(&deep);
+	for (unsigned int i = 0; i <= JSON_MAX_SIZE; i += 16)
+		buf_puts(&large, "                ");
+	buf_puts(&large, "1");
+	c = reprint(large.data, large.len, JSON_COMPACT);
+	CHECK_STR(c, "error: invalid JSON: larger than 16777216 bytes");
+	buf_free(&large);
+}
+
+static void test_json_keys(void)
+{
+	static const char text[] = "{\"Name\":\"x\",\"NAME\":null,\"name\":\"y\",\"nAmE\":\"z\","
+				   "\"d\":1,\"d\":2,\"n\":null}";
+	const char *s = "kept";
+	autoerr e = {0};
+	autojson *j = json_parse(text, strlen(text), ERR_DECODE, &e);
+	autojson *copy = json_dup(j);
+
+	CHECK_STR(json_str(json_get(j, "nAME")), "z");
+	CHECK_STR(json_str(json_get_exact(j, "name")), "y");
+	CHECK(!json_get_exact(j, "NAME") && !json_get(j, "n") && !json_get(j, "none"));
+	CHECK_INT(json_int(json_get(j, "D")), 2);
+	CHECK(!json_get_str(j, "none", &s, &e) && !json_get_str(j, "n", &s, &e));
+	CHECK_STR(s, "kept");
+	CHECK(json_get_str(j, "d", &s, &e) < 0);
+	CHECK_STR(e.msg, "invalid \"d\": expected string, found integer");
+	CHECK_INT(e.code, ERR_INVALID_CONFIG);
+	json_del(copy, "NAME");
+	CHECK(!json_get(copy, "name") && json_get(j, "name"));
+	CHECK(!json_get(json_get(j, "d"), "x") && !json_get(NULL, "x"));
+}
+
+static void test_json_numbers(void)
+{
+	static const char text[] = "{\"i\":-5,\"f\":1500.0,\"e\":1e3,\"h\":1.5,"
+				   "\"u\":18446744073709551615,\"o\":18446744073709551616,"
+				   "\"m\":-9223372036854775808,\"x\":1e400,\"uf\":1.8e19,\"s\":\"1\"}";
+	autoerr e = {0}, wrong = {0}, range = {0}, over = {0};
+	autojson *j = json_parse(text, strlen(text), ERR_DECODE, &e);
+	int64_t v = 7;
+	uint64_t u = 7;
+
+	CHECK(!json_get_int(j, "none", 0, 1, &v, &e) && v == 7);
+	CHECK(!json_get_int(j, "i", -5, 0, &v, &e) && v == -5);
+	CHECK(!json_get_int(j, "f", 0, 1500, &v, &e) && v == 1500);
+	CHECK(!json_get_int(j, "e", 0, 1500, &v, &e) && v == 1000);
+	CHECK(!json_get_int(j, "m", INT64_MIN, 0, &v, &e) && v == INT64_MIN);
+	CHECK(json_get_int(j, "h", 0, 10, &v, &wrong) < 0);
+	CHECK_STR(wrong.msg, "invalid \"h\": expected integer, found number");
+	CHECK(json_get_int(j, "i", 0, 10, &v, &range) < 0);
+	CHECK_STR(range.msg, "invalid \"i\": -5 is not between 0 and 10");
+	CHECK(json_get_int(j, "u", 0, 10, &v, &over) < 0);
+	CHECK_STR(over.msg, "invalid \"u\": 18446744073709551615 is not between 0 and 10");
+	CHECK(!json_get_u64(j, "u", UINT64_MAX, &u, &e) && u == UINT64_MAX);
+	CHECK(!json_get_u64(j, "uf", UINT64_MAX, &u, &e) && u == 18000000000000000000u);
+	CHECK(!json_get_u64(j, "e", UINT64_MAX, &u, &e) && u == 1000);
+	err_clear(&over);
+	CHECK(json_get_u64(j, "o", UINT64_MAX, &u, &over) < 0);
+	CHECK_STR(over.msg,
+		"invalid \"o\": 18446744073709551616 is not between 0 and 18446744073709551615");
+	err_clear(&over);
+	CHECK(json_get_u64(j, "i", UINT64_MAX, &u, &over) < 0);
+	CHECK_STR(json_type_name(json_get(j, "x")), "number");
+	CHECK_STR(json_type_name(json_get(j, "u")), "integer");
+	CHECK_STR(json_type_name(json_get(j, "f")), "integer");
+	CHECK(!json_is_string(json_get(j, "u")) && !json_str(json_get(j, "h")));
+	CHECK(json_is_string(json_get(j, "s")) && !json_is_int(json_get(j, "s")));
+	CHECK(!e.set);
+}
+
+static void test_json_build(void)
+{
+	autojson *o = json_new_object(), *a = json_new_array();
+	struct buf b = {0};
+
+	CHECK(json_set(o, "a", NULL) < 0);
+	CHECK(json_set(NULL, "a", json_new_int(1)) < 0);
+	CHECK(!json_set(o, "s", json_new_string("a\xff\xc3\xa9\xe2\x80")));
+	CHECK(!json_append(a, json_new_bool(true)));
+	CHECK(!json_set(o, "l", json_ref(a)));
+	json_write(&b, o, JSON_COMPACT);
+	CHECK_STR(b.data, "{\"s\":\"a\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\",\"l\":[true]}");
+	buf_free(&b);
+	json_write_string(&b, "a\xff<\xed\xa0\x80");
+	CHECK_STR(b.data, "\"a\\ufffd\\u003c\\ufffd\\ufffd\\ufffd\"");
+	buf_free(&b);
+}
+
+int main(void)
+{
+	test_vectors();
+	test_refused();
+	test_labels();
+	test_prev();
+	test_versions();
+	test_build();
+	test_parts();
+	test_json_text();
+	test_json_limits();
+	test_json_keys();
+	test_json_numbers();
+	test_json_build();
+	return check_done();
+}
