@@ -7,11 +7,9 @@
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 /* ---- reading ---- */
 
@@ -292,6 +290,9 @@ int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 		nl_nest_end(&req, data);
 	}
 	nl_nest_end(&req, nest);
+	/* Not accepted at creation, so it follows in the same send. */
+	if (n->alias)
+		link_put(&req, &(struct link_set){.name = n->name, .alias = n->alias});
 	return nl_ack(nl, &req, ext, size, NULL);
 }
 
@@ -422,60 +423,60 @@ int link_vlans(
 
 /* ---- waiting ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* A socket that hears of link changes. What it says is not read: it only tells when to look. */
-static int open_events(struct nl **nl)
-{
-	struct sockaddr_nl addr = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_LINK};
-	autoerr e = {0};
-
-	if (nl_open(nl, NETLINK_ROUTE, &e))
-		return -e.sys;
-	return bind(nl_fd(*nl), (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
-}
-
-static void drain(int fd)
-{
-	char buf[8192];
-
-	for (int i = 0; i < 256 && recv(fd, buf, sizeof(buf), MSG_DONTWAIT) >= 0; i++)
-		;
-}
-
 int link_wait(
 	struct nl *nl, uint32_t index, bool (*ready)(const struct link *l), int ms, struct link *l)
 {
-	int64_t end = now_ms() + ms;
-	autonl *events = NULL;
+	int64_t end = nl_now_ms() + ms, left;
+	autonl *watch = NULL;
+	autoerr e = {0};
 	int ret = link_get_index(nl, index, l);
 
 	if (ret || ready(l))
 		return ret;
-	ret = open_events(&events);
-	if (ret)
-		return ret;
+	if (nl_watch(&watch, RTMGRP_LINK, &e))
+		return -e.sys;
 	for (;;) {
-		struct pollfd p = {.fd = nl_fd(events), .events = POLLIN};
-		int64_t left;
-
 		ret = link_get_index(nl, index, l);
 		if (ret || ready(l))
 			return ret;
-		left = end - now_ms();
+		left = end - nl_now_ms();
 		if (left <= 0)
 			return -ETIMEDOUT;
-		/* Not every change of a bridge port is announced in every kernel, so look now and
+		/* Not every change of a bridge port is announced by every kernel, so look now and
 		 * then without an event too. */
-		if (poll(&p, 1, (int)(left < 100 ? left : 100)) > 0)
-			drain(p.fd);
+		nl_watch_wait(watch, (int)(left < 50 ? left : 50));
 	}
+}
+
+/* How many links have this master, and are not `but`. */
+struct ports {
+	uint32_t master, but;
+	size_t count;
+};
+
+static int count_port(const struct nlmsghdr *msg, void *arg)
+{
+	struct ports *p = arg;
+	struct link l;
+
+	read_link(msg, &l);
+	if (l.master == p->master && l.index != p->but)
+		p->count++;
+	return 0;
+}
+
+int link_count_ports(struct nl *nl, uint32_t master, uint32_t but, size_t *count)
+{
+	struct ports p = {master, but, 0};
+	autoreq req = {0};
+	int ret;
+
+	start(&req, RTM_GETLINK, NLM_F_DUMP, 0);
+	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+	nl_put_u32(&req, IFLA_MASTER, master);
+	ret = nl_query(nl, &req, count_port, NULL, &p);
+	*count = p.count;
+	return ret;
 }
 
 /* ---- MAC addresses ---- */

@@ -96,6 +96,7 @@ struct link_new {
 	bool has_txqlen;
 	uint32_t txqlen;
 	bool up;
+	const char *alias; /* NULL: none */
 	bool vlan_filtering; /* bridges only */
 };
 /* 0 or -errno (-EEXIST: the name is taken); ext receives the kernel's text. */
@@ -133,6 +134,9 @@ int link_vlans(
  * current namespace, which must be that of nl. */
 int link_wait(
 	struct nl *nl, uint32_t index, bool (*ready)(const struct link *l), int ms, struct link *l);
+
+/* How many links have this master, `but` (index, 0 for none) not counted. Returns 0 or -errno. */
+int link_count_ports(struct nl *nl, uint32_t master, uint32_t but, size_t *count);
 
 /* MAC addresses of 6 bytes: "02:00:..", "02-00-..", "0200.0000.0096". mac_format() writes
  * lower-case with colons and returns out. mac_random() makes a locally administered unicast one. */

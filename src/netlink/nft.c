@@ -327,3 +327,35 @@ int nft_rule_del(struct nft *n, const struct nft_table *t, const char *chain, ui
 	nl_put_be64(&n->batch, NFTA_RULE_HANDLE, handle);
 	return index;
 }
+
+void nft_handles_put(struct nft_handles *h, uint64_t handle)
+{
+	size_t cap = h->cap ? h->cap * 2 : 8;
+	uint64_t *list;
+
+	if (h->len == h->cap) {
+		list = reallocarray(h->list, cap, sizeof(*list));
+		if (!list) {
+			h->failed = true;
+			return;
+		}
+		h->list = list;
+		h->cap = cap;
+	}
+	h->list[h->len++] = handle;
+}
+
+void nft_handles_free(struct nft_handles *h)
+{
+	free(h->list);
+	*h = (struct nft_handles){0};
+}
+
+void nft_rules_del(
+	struct nft *n, const struct nft_table *t, const char *chain, const struct nft_handles *h)
+{
+	if (h->failed && !n->fail)
+		n->fail = -ENOMEM;
+	for (size_t i = 0; i < h->len; i++)
+		nft_rule_del(n, t, chain, h->list[i]);
+}

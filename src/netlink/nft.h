@@ -99,6 +99,20 @@ int nft_chain_del(struct nft *n, const struct nft_table *t, const char *chain);
 
 int nft_rule_del(struct nft *n, const struct nft_table *t, const char *chain, uint64_t handle);
 
+/* Handles of rules, collected while reading, to be deleted afterwards. `failed` is sticky (no
+ * memory) and makes nft_rules_del() fail the batch. */
+struct nft_handles {
+	uint64_t *list;
+	size_t len;
+	size_t cap;
+	bool failed;
+};
+void nft_handles_put(struct nft_handles *h, uint64_t handle);
+void nft_handles_free(struct nft_handles *h);
+#define autohandles __attribute__((cleanup(nft_handles_free))) struct nft_handles
+void nft_rules_del(
+	struct nft *n, const struct nft_table *t, const char *chain, const struct nft_handles *h);
+
 /* --- Sets and maps --------------------------------------------------------------------------- */
 
 /* Types of keys and data. Ports and addresses are in network order, marks in host order. */
@@ -339,6 +353,8 @@ int nft_elem_get(struct nft *n, const struct nft_table *t, const char *set,
 
 /* Whether they exist: 0, -ENOENT, or another -errno. fn may be NULL. */
 int nft_table_get(struct nft *n, const struct nft_table *t);
+/* The same, with its comment, "" when it has none. */
+int nft_table_comment(struct nft *n, const struct nft_table *t, char out[static NFT_COMMENT_SIZE]);
 int nft_chain_get(
 	struct nft *n, const struct nft_table *t, const char *chain, nft_chain_fn *fn, void *arg);
 int nft_set_get(

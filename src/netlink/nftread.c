@@ -66,20 +66,36 @@ int nft_genid(struct nft *n, uint32_t *genid)
 	return ret ? ret : *genid ? 0 : -EOPNOTSUPP;
 }
 
-static int ignore(const struct nlmsghdr *msg, void *arg)
+static int take_table(const struct nlmsghdr *msg, void *arg)
 {
-	(void)msg;
-	(void)arg;
+	const struct nlattr *a[NFTA_TABLE_MAX + 1];
+
+	if (!is_message(msg, NFT_MSG_NEWTABLE) || !arg)
+		return 0;
+	nl_parse(msg, HDR, a, NFTA_TABLE_MAX);
+	snprintf(arg, NFT_COMMENT_SIZE, "%s",
+		nft_get_comment(a[NFTA_TABLE_USERDATA], UDATA_COMMENT));
 	return 0;
 }
 
-int nft_table_get(struct nft *n, const struct nft_table *t)
+static int get_table(struct nft *n, const struct nft_table *t, char *comment)
 {
 	autoreq r = {0};
 
 	nft_question(&r, NFT_MSG_GETTABLE, 0, t->family);
 	nl_put_str(&r, NFTA_TABLE_NAME, t->name);
-	return nl_query(n->nl, &r, ignore, NULL, NULL);
+	return nl_query(n->nl, &r, take_table, NULL, comment);
+}
+
+int nft_table_get(struct nft *n, const struct nft_table *t)
+{
+	return get_table(n, t, NULL);
+}
+
+int nft_table_comment(struct nft *n, const struct nft_table *t, char out[static NFT_COMMENT_SIZE])
+{
+	out[0] = '\0';
+	return get_table(n, t, out);
 }
 
 /* ---- rules ---- */

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/rtnetlink.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 struct nl {
 	struct mnl_socket *sock;
@@ -495,6 +497,38 @@ int nl_query(struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void (*again)(vo
 				text));
 	reset(r);
 	return ret;
+}
+
+/* ---- watching ---- */
+
+int nl_watch(struct nl **nl, uint32_t groups, struct err *e)
+{
+	if (nl_open(nl, NETLINK_ROUTE, e))
+		return -1;
+	if (!mnl_socket_bind((*nl)->sock, groups, MNL_SOCKET_AUTOPID))
+		return 0;
+	err_sys(e, errno, ERR_SYSTEM, "failed to watch for changes");
+	nl_close(nl);
+	return -1;
+}
+
+void nl_watch_wait(struct nl *watch, int ms)
+{
+	struct pollfd p = {.fd = nl_fd(watch), .events = POLLIN};
+	char buf[8192];
+
+	if (poll(&p, 1, ms) <= 0)
+		return;
+	for (int i = 0; i < 256 && recv(p.fd, buf, sizeof(buf), MSG_DONTWAIT) >= 0; i++)
+		;
+}
+
+int64_t nl_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* ---- reading attributes ---- */

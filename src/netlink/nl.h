@@ -68,6 +68,15 @@ int nl_do(struct nl *nl, struct nl_req *r, struct err *e, const char *fmt, ...)
 typedef int nl_answer_fn(const struct nlmsghdr *msg, void *arg);
 int nl_query(struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void (*reset)(void *), void *arg);
 
+/* A socket that hears of changes (groups: RTMGRP_*, linux/rtnetlink.h) in the current namespace.
+ * What it says is not read: it tells when to look again. nl_watch_wait() returns after the next
+ * change or after ms milliseconds. */
+int nl_watch(struct nl **nl, uint32_t groups, struct err *e);
+void nl_watch_wait(struct nl *watch, int ms);
+
+/* The monotonic clock in milliseconds, for deadlines. */
+int64_t nl_now_ms(void);
+
 /* Attributes of an answer, by type: table[0..max]; unknown types are skipped. `hdr` is the size of
  * the fixed header. */
 void nl_parse(const struct nlmsghdr *msg, size_t hdr, const struct nlattr **table, uint16_t max);
@@ -75,7 +84,7 @@ void nl_parse_nested(const struct nlattr *nest, const struct nlattr **table, uin
 /* Iterates over the attributes of a nest. */
 const struct nlattr *nl_first(const struct nlattr *nest);
 const struct nlattr *nl_next(const struct nlattr *nest, const struct nlattr *a);
-#define nl_for_each_attr(a, nest) \
+#define nl_for_each_attr(a, nest)                                                                  \
 	for (const struct nlattr *a = nl_first(nest); a; a = nl_next(nest, a))
 uint16_t nl_type(const struct nlattr *a);
 const void *nl_data(const struct nlattr *a);

@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ffff:, the handle of ingress and clsact, and what the filters of clsact's ingress side hang on. */
+/* ffff:, the handle of ingress and clsact, and what the filters of clsact's ingress side hang on.
+ */
 #define INGRESS_HANDLE 0xffff0000u
 #define CLSACT_INGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_INGRESS)
 
@@ -215,11 +216,9 @@ int tc_ingress_ensure(struct nl *nl, uint32_t index, const char *name, uint32_t 
 
 /* ---- redirection ---- */
 
-/* struct tc_u32_sel with its one key: all bits of the first word masked out, so it always matches. */
-struct match_all {
-	struct tc_u32_sel sel;
-	struct tc_u32_key key;
-};
+/* struct tc_u32_sel with one key behind it, whose mask leaves no bit to compare: it always matches.
+ */
+#define MATCH_ALL_SIZE (sizeof(struct tc_u32_sel) + sizeof(struct tc_u32_key))
 
 static void put_mirred(struct nl_req *req, uint32_t to)
 {
@@ -238,7 +237,8 @@ static void put_mirred(struct nl_req *req, uint32_t to)
 int tc_redirect_add(
 	struct nl *nl, uint32_t index, uint32_t parent, uint32_t to, char *ext, size_t size)
 {
-	struct match_all match = {.sel = {.flags = TC_U32_TERMINAL, .nkeys = 1}};
+	struct tc_u32_sel sel = {.flags = TC_U32_TERMINAL, .nkeys = 1};
+	char match[MATCH_ALL_SIZE] = {0};
 	autoreq req = {0};
 	size_t nest;
 
@@ -246,14 +246,15 @@ int tc_redirect_add(
 		->tcm_info = REDIRECT_INFO;
 	nl_put_str(&req, TCA_KIND, "u32");
 	nest = nl_nest(&req, TCA_OPTIONS);
-	nl_put(&req, TCA_U32_SEL, &match, sizeof(match));
+	memcpy(match, &sel, sizeof(sel));
+	nl_put(&req, TCA_U32_SEL, match, sizeof(match));
 	put_mirred(&req, to);
 	nl_nest_end(&req, nest);
 	return nl_ack(nl, &req, ext, size, NULL);
 }
 
-/* Where a list of actions redirects to, 0 when nowhere. */
-static uint32_t mirred_target(const struct nlattr *actions)
+/* Where a list of actions redirects to; false when it does not. */
+static bool mirred_target(const struct nlattr *actions, uint32_t *to)
 {
 	const struct nlattr *a[TCA_ACT_MAX + 1], *o[TCA_MIRRED_MAX + 1];
 	struct tc_mirred parms;
@@ -266,21 +267,25 @@ static uint32_t mirred_target(const struct nlattr *actions)
 		if (nl_len(o[TCA_MIRRED_PARMS]) < sizeof(parms))
 			continue;
 		memcpy(&parms, nl_data(o[TCA_MIRRED_PARMS]), sizeof(parms));
-		if (parms.eaction == TCA_EGRESS_REDIR && parms.ifindex)
-			return parms.ifindex;
+		if (parms.eaction != TCA_EGRESS_REDIR)
+			continue;
+		*to = parms.ifindex;
+		return true;
 	}
-	return 0;
+	return false;
 }
 
 /* Whether a u32 selector lets everything through to its actions. */
 static bool matches_all(const struct nlattr *attr)
 {
-	struct match_all m;
+	struct tc_u32_sel sel;
+	struct tc_u32_key key;
 
-	if (nl_len(attr) < sizeof(m))
+	if (nl_len(attr) < MATCH_ALL_SIZE)
 		return false;
-	memcpy(&m, nl_data(attr), sizeof(m));
-	return m.sel.nkeys == 1 && !m.key.mask && !m.key.val;
+	memcpy(&sel, nl_data(attr), sizeof(sel));
+	memcpy(&key, (const char *)nl_data(attr) + sizeof(sel), sizeof(key));
+	return sel.nkeys == 1 && !key.mask && !key.val;
 }
 
 struct search {
@@ -300,8 +305,7 @@ static int match_redirect(const struct nlmsghdr *msg, void *arg)
 	nl_parse_nested(a[TCA_OPTIONS], o, TCA_U32_MAX);
 	if (!o[TCA_U32_ACT] || !matches_all(o[TCA_U32_SEL]))
 		return 0;
-	to = mirred_target(o[TCA_U32_ACT]);
-	if (!to || (s->to && s->to != to))
+	if (!mirred_target(o[TCA_U32_ACT], &to) || (s->to && s->to != to))
 		return 0;
 	*s->out = (struct redirect){
 		.to = to, .handle = header(msg)->tcm_handle, .info = header(msg)->tcm_info};
@@ -322,8 +326,7 @@ int tc_redirect_get(
 	return !ret || ret == -EINVAL ? -ENOENT : ret;
 }
 
-int tc_redirect_del(
-	struct nl *nl, uint32_t index, uint32_t parent, const struct redirect *redirect)
+int tc_redirect_del(struct nl *nl, uint32_t index, uint32_t parent, const struct redirect *redirect)
 {
 	autoreq req = {0};
 	struct tcmsg *t = start(&req, RTM_DELTFILTER, NLM_F_ACK, index, parent);
@@ -332,6 +335,21 @@ int tc_redirect_del(
 	t->tcm_info = redirect->info;
 	nl_put_str(&req, TCA_KIND, "u32");
 	return nl_ack(nl, &req, NULL, 0, NULL);
+}
+
+static int any(const struct nlmsghdr *msg, void *arg)
+{
+	(void)msg;
+	(void)arg;
+	return 1;
+}
+
+bool tc_has_filters(struct nl *nl, uint32_t index, uint32_t parent)
+{
+	autoreq req = {0};
+
+	start(&req, RTM_GETTFILTER, NLM_F_DUMP, index, parent);
+	return nl_query(nl, &req, any, NULL, NULL) != 0;
 }
 
 /* ---- what the kernel can ---- */

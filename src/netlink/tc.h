@@ -65,7 +65,7 @@ int tc_ingress_get(struct nl *nl, uint32_t index, uint32_t *parent, bool *kind_i
 
 /* A filter that sends everything received to another link. */
 struct redirect {
-	uint32_t to;     /* interface index */
+	uint32_t to;     /* interface index; 0: the link it went to is gone, it drops everything */
 	uint32_t handle; /* with priority and protocol the filter's identity */
 	uint32_t info;
 };
@@ -74,15 +74,18 @@ struct redirect {
 int tc_redirect_add(
 	struct nl *nl, uint32_t index, uint32_t parent, uint32_t to, char *ext, size_t size);
 
-/* Looks for one that goes to `to` (0: to anywhere) among the filters of this one link. Returns 0,
- * -ENOENT, or -errno. */
+/* Looks for one that goes to `to` (0: to anywhere or nowhere) among the filters of this one link.
+ * Returns 0, -ENOENT, or -errno. */
 int tc_redirect_get(
 	struct nl *nl, uint32_t index, uint32_t parent, uint32_t to, struct redirect *out);
 
 int tc_redirect_del(
 	struct nl *nl, uint32_t index, uint32_t parent, const struct redirect *redirect);
 
+/* Whether any filter hangs there. True also when it cannot be found out. */
+bool tc_has_filters(struct nl *nl, uint32_t index, uint32_t parent);
+
 /* Whether this kernel can do what is above, and make IFB links. Changes nothing: each part is asked
- * for in a form the kernel must refuse, and the refusal tells whether it knows the part. Modules are
- * loaded on the way. e names the first one missing (ERR_NOT_AVAILABLE). */
+ * for in a form the kernel must refuse, and the refusal tells whether it knows the part. Modules
+ * are loaded on the way. e names the first one missing (ERR_NOT_AVAILABLE). */
 int tc_probe(struct nl *nl, struct err *e);

@@ -117,15 +117,22 @@ bool dns_empty(const struct dns *dns)
 	       !json_iter(dns->extra);
 }
 
-void result_free(struct result *r)
+void result_drop_ifaces(struct result *r)
 {
 	for (size_t i = 0; i < r->ifaces_len; i++)
 		iface_clear(&r->ifaces[i]);
+	free(r->ifaces);
+	r->ifaces = NULL;
+	r->ifaces_len = 0;
+}
+
+void result_free(struct result *r)
+{
+	result_drop_ifaces(r);
 	for (size_t i = 0; i < r->ips_len; i++)
 		json_free(r->ips[i].extra);
 	for (size_t i = 0; i < r->routes_len; i++)
 		json_free(r->routes[i].extra);
-	free(r->ifaces);
 	free(r->ips);
 	free(r->routes);
 	dns_free(&r->dns);

@@ -118,6 +118,9 @@ struct iface *result_add_iface(
 struct ip_config *result_add_ip(struct result *r, const struct prefix *address, struct err *e);
 struct route *result_add_route(struct result *r, const struct prefix *dst, struct err *e);
 
+/* Forgets the interfaces; indexes that refer to them are left as they are. */
+void result_drop_ifaces(struct result *r);
+
 /* Replaces a string member of an iface (mac and the like): frees the old, copies the new. */
 int result_set_str(char **slot, const char *value, struct err *e);
 

@@ -12,14 +12,19 @@
 #include <sys/random.h>
 #include <time.h>
 
-typedef unsigned __int128 u128;
-
 #define MAGIC      "CNIBXLI1"
-#define PAGE_BITS  9 /* 512 addresses */
+#define PAGE_BITS  9
+#define PAGE_ADDRS 512u /* addresses */
 #define PAGE_WORDS 8
 #define MIN_SLOTS  64u
 #define MAX_SLOTS  (1u << 26)
 #define NOT_A_SLOT ((size_t)-1)
+
+/* An address as a number: IPv6, or IPv4-mapped. */
+struct addr {
+	uint64_t hi;
+	uint64_t lo;
+};
 
 struct index_time {
 	int64_t sec;
@@ -45,13 +50,13 @@ struct index_head {
 
 struct index_holder {
 	uint64_t hash;
-	uint64_t addr[2]; /* high, low */
+	struct addr addr;
 	uint32_t used;
 	uint32_t check;
 };
 
 struct index_page {
-	uint64_t key[2]; /* address >> PAGE_BITS: high, low */
+	struct addr key; /* page_of() its addresses */
 	uint64_t taken[PAGE_WORDS];
 	uint64_t old[PAGE_WORDS];
 	uint32_t used;
@@ -95,40 +100,51 @@ static uint64_t head_check(const struct index_head *h)
 
 static uint32_t holder_check(const struct index_holder *h)
 {
-	return (uint32_t)hash_words(h->used, &h->hash, 3);
+	return (uint32_t)hash_words(h->used, (const uint64_t *)h, 3);
 }
 
 static uint32_t page_check(const struct index_page *p)
 {
-	return (uint32_t)hash_words(p->used, p->key, 2 + 2 * PAGE_WORDS);
+	return (uint32_t)hash_words(p->used, (const uint64_t *)p, 2 + 2 * PAGE_WORDS);
 }
 
-static u128 join(const uint64_t w[2])
+static bool same(struct addr a, struct addr b)
 {
-	return (u128)w[0] << 64 | w[1];
+	return a.hi == b.hi && a.lo == b.lo;
 }
 
-static void split(u128 v, uint64_t w[2])
+static bool after(struct addr a, struct addr b)
 {
-	w[0] = (uint64_t)(v >> 64);
-	w[1] = (uint64_t)v;
+	return a.hi > b.hi || (a.hi == b.hi && a.lo > b.lo);
 }
 
-static u128 from_ip(const struct ip *ip)
+static struct addr page_of(struct addr a)
 {
-	u128 v = 0;
-
-	for (size_t i = 0; i < ip_size(ip); i++)
-		v = v << 8 | ip->bytes[i];
-	return ip->family == AF_INET ? (u128)0xffff << 32 | v : v;
+	return (struct addr){a.hi >> PAGE_BITS, a.lo >> PAGE_BITS | a.hi << (64 - PAGE_BITS)};
 }
 
-static struct ip to_ip(u128 v)
+static unsigned int bit_of(struct addr a)
 {
-	struct ip ip = {.family = v >> 32 == 0xffff ? AF_INET : AF_INET6};
+	return (unsigned int)(a.lo % PAGE_ADDRS);
+}
 
-	for (size_t i = ip_size(&ip); i-- > 0; v >>= 8)
-		ip.bytes[i] = (uint8_t)v;
+static struct addr from_ip(const struct ip *ip)
+{
+	struct addr a = {.lo = ip->family == AF_INET ? 0xffff : 0};
+
+	for (size_t i = 0; i < ip_size(ip); i++) {
+		a.hi = a.hi << 8 | a.lo >> 56;
+		a.lo = a.lo << 8 | ip->bytes[i];
+	}
+	return a;
+}
+
+static struct ip to_ip(struct addr a)
+{
+	struct ip ip = {.family = !a.hi && a.lo >> 32 == 0xffff ? AF_INET : AF_INET6};
+
+	for (size_t i = ip_size(&ip); i-- > 0; a.lo = a.lo >> 8 | a.hi << 56, a.hi >>= 8)
+		ip.bytes[i] = (uint8_t)a.lo;
 	return ip;
 }
 
@@ -251,7 +267,7 @@ void index_touch(struct index *ix)
 
 /* The slot of a hash from a position on, that holds this address or (any) is a holder of the hash
  * at all; or the empty slot that ends the run. */
-static size_t holder_slot(struct index *ix, uint64_t hash, const u128 *addr, bool *found)
+static size_t holder_slot(struct index *ix, uint64_t hash, struct addr addr, bool *found)
 {
 	uint32_t mask = ix->head->holder_slots - 1;
 
@@ -264,7 +280,7 @@ static size_t holder_slot(struct index *ix, uint64_t hash, const u128 *addr, boo
 			return i;
 		if (h->check != holder_check(h))
 			break;
-		if (h->hash == hash && join(h->addr) == *addr) {
+		if (h->hash == hash && same(h->addr, addr)) {
 			*found = true;
 			return i;
 		}
@@ -273,13 +289,11 @@ static size_t holder_slot(struct index *ix, uint64_t hash, const u128 *addr, boo
 	return NOT_A_SLOT;
 }
 
-static struct index_page *page_slot(struct index *ix, u128 key, bool *found)
+static struct index_page *page_slot(struct index *ix, struct addr key, bool *found)
 {
 	uint32_t mask = ix->head->page_slots - 1;
-	uint64_t words[2], hash;
+	uint64_t hash = hash_words(ix->head->seed, (const uint64_t *)&key, 2);
 
-	split(key, words);
-	hash = hash_words(ix->head->seed, words, 2);
 	*found = false;
 	for (uint32_t n = 0; n <= mask; n++) {
 		struct index_page *p = &ix->pages[(uint32_t)(hash + n) & mask];
@@ -288,7 +302,7 @@ static struct index_page *page_slot(struct index *ix, u128 key, bool *found)
 			return p;
 		if (p->check != page_check(p))
 			break;
-		if (join(p->key) == key) {
+		if (same(p->key, key)) {
 			*found = true;
 			return p;
 		}
@@ -305,30 +319,29 @@ static bool page_empty(const struct index_page *p)
 	return true;
 }
 
-static void put_holder(struct index *ix, uint64_t hash, u128 addr)
+static void put_holder(struct index *ix, uint64_t hash, struct addr addr)
 {
 	struct index_holder *h;
 	bool found;
-	size_t i = holder_slot(ix, hash, &addr, &found);
+	size_t i = holder_slot(ix, hash, addr, &found);
 
 	if (i == NOT_A_SLOT || found)
 		return;
 	h = &ix->holders[i];
 	h->hash = hash;
-	split(addr, h->addr);
+	h->addr = addr;
 	h->used = 1;
 	h->check = holder_check(h);
 	ix->head->holders++;
 }
 
-static struct index_page *put_page(struct index *ix, u128 key)
+static struct index_page *put_page(struct index *ix, struct addr key)
 {
 	bool found;
 	struct index_page *p = page_slot(ix, key, &found);
 
 	if (p && !found) {
-		*p = (struct index_page){.used = 1};
-		split(key, p->key);
+		*p = (struct index_page){.key = key, .used = 1};
 		p->check = page_check(p);
 		ix->head->pages++;
 	}
@@ -353,7 +366,7 @@ static void resize(struct index *ix, uint32_t holder_slots, uint32_t page_slots)
 		if (h->used && h->check != holder_check(h))
 			to.broken = true;
 		else if (h->used)
-			put_holder(&to, h->hash, join(h->addr));
+			put_holder(&to, h->hash, h->addr);
 	}
 	for (size_t i = 0; i < ix->head->page_slots && !to.broken; i++) {
 		const struct index_page *p = &ix->pages[i];
@@ -361,7 +374,7 @@ static void resize(struct index *ix, uint32_t holder_slots, uint32_t page_slots)
 
 		if (!p->used || page_empty(p))
 			continue;
-		q = put_page(&to, join(p->key));
+		q = put_page(&to, p->key);
 		if (q)
 			*q = *p;
 	}
@@ -383,10 +396,10 @@ static void make_room(struct index *ix)
 		resize(ix, holders, pages);
 }
 
-static void set_bits(struct index *ix, u128 addr, bool taken, bool old)
+static void set_bits(struct index *ix, struct addr addr, bool taken, bool old)
 {
-	struct index_page *p = put_page(ix, addr >> PAGE_BITS);
-	unsigned int bit = (unsigned int)(addr & ((1u << PAGE_BITS) - 1));
+	struct index_page *p = put_page(ix, page_of(addr));
+	unsigned int bit = bit_of(addr);
 	uint64_t mask = (uint64_t)1 << bit % 64;
 
 	if (!p)
@@ -398,7 +411,7 @@ static void set_bits(struct index *ix, u128 addr, bool taken, bool old)
 
 void index_add(struct index *ix, const struct ip *ip, uint64_t hash, bool old)
 {
-	u128 addr = from_ip(ip);
+	struct addr addr = from_ip(ip);
 
 	index_touch(ix);
 	make_room(ix);
@@ -443,14 +456,14 @@ static void clear_holder(struct index *ix, size_t gap)
 
 void index_del(struct index *ix, const struct ip *ip, uint64_t hash)
 {
-	u128 addr = from_ip(ip);
+	struct addr addr = from_ip(ip);
 	size_t i;
 	bool found;
 
 	index_touch(ix);
 	if (ix->broken)
 		return;
-	i = holder_slot(ix, hash, &addr, &found);
+	i = holder_slot(ix, hash, addr, &found);
 	if (!found) {
 		ix->broken = true;
 		return;
@@ -471,7 +484,7 @@ bool index_held(struct index *ix, uint64_t hash, size_t *pos, struct ip *out)
 		if (h->check != holder_check(h)) {
 			ix->broken = true;
 		} else if (h->hash == hash) {
-			*out = to_ip(join(h->addr));
+			*out = to_ip(h->addr);
 			return true;
 		}
 	}
@@ -489,7 +502,7 @@ bool index_each(struct index *ix, size_t *pos, struct ip *out, uint64_t *hash)
 			ix->broken = true;
 			return false;
 		}
-		*out = to_ip(join(h->addr));
+		*out = to_ip(h->addr);
 		*hash = h->hash;
 		return true;
 	}
@@ -501,13 +514,12 @@ bool index_each(struct index *ix, size_t *pos, struct ip *out, uint64_t *hash)
 static bool walk(
 	struct index *ix, const struct ip *lo, const struct ip *hi, bool old, struct ip *out)
 {
-	u128 at = from_ip(lo), end = from_ip(hi);
+	struct addr at = from_ip(lo), end = from_ip(hi);
 
-	while (at <= end) {
-		unsigned int bit = (unsigned int)(at & ((1u << PAGE_BITS) - 1));
-		u128 base = at - bit;
+	while (!after(at, end)) {
+		unsigned int bit = bit_of(at);
 		bool found;
-		const struct index_page *p = page_slot(ix, at >> PAGE_BITS, &found);
+		const struct index_page *p = page_slot(ix, page_of(at), &found);
 
 		if (!p)
 			return false;
@@ -515,19 +527,21 @@ static bool walk(
 			*out = to_ip(at);
 			return !old;
 		}
+		at.lo -= bit;
 		for (unsigned int w = bit / 64; w < PAGE_WORDS; w++, bit = w * 64) {
 			uint64_t hits = (old ? p->old[w] : ~p->taken[w]) & ~(uint64_t)0 << bit % 64;
 
 			if (!hits)
 				continue;
-			at = base + w * 64 + (unsigned int)__builtin_ctzll(hits);
-			if (at > end)
+			at.lo += w * 64 + (unsigned int)__builtin_ctzll(hits);
+			if (after(at, end))
 				return false;
 			*out = to_ip(at);
 			return true;
 		}
-		at = base + (1u << PAGE_BITS);
-		if (at < base)
+		at.lo += PAGE_ADDRS;
+		at.hi += !at.lo;
+		if (!at.hi && !at.lo)
 			return false;
 	}
 	return false;

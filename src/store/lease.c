@@ -55,13 +55,10 @@ enum lease_kind lease_parse(char *text, size_t len, struct holder *out)
 		;
 	if (!is_word(text, id))
 		return LEASE_FOREIGN;
-	*out = (struct holder){.id = text};
-	if (id == len)
-		return LEASE_HELD;
-	if (text[id + 1] != '\n' || !is_word(text + id + 2, len - id - 2))
+	if (id < len && (text[id + 1] != '\n' || !is_word(text + id + 2, len - id - 2)))
 		return LEASE_FOREIGN;
+	*out = (struct holder){.id = text, .ifname = id < len ? text + id + 2 : NULL};
 	text[id] = '\0';
-	out->ifname = text + id + 2;
 	return LEASE_HELD;
 }
 
@@ -89,26 +86,18 @@ static enum lease_kind lease_open(
 	const struct store *s, const char *name, struct holder *out, int *fd)
 {
 	struct stat st;
-	size_t len = 0;
 	ssize_t n;
 
 	*fd = openat(s->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (*fd < 0)
 		return errno == ENOENT ? LEASE_NONE : LEASE_FOREIGN;
-	do {
-		n = read(*fd, content + len, LEASE_MAX - len);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return LEASE_FOREIGN;
-		len += (size_t)n;
-		/* A regular file gives all it has at once. */
-	} while (n < 0);
-	if (len == LEASE_MAX)
+	n = read(*fd, content, LEASE_MAX);
+	if (n < 0 || n == LEASE_MAX)
 		return LEASE_FOREIGN;
-	if (!len && (fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode)))
+	/* A FIFO or device of that name is no debris. */
+	if (!n && (fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode)))
 		return LEASE_FOREIGN;
-	return lease_parse(content, len, out);
+	return lease_parse(content, (size_t)n, out);
 }
 
 static bool same_holder(const struct holder *a, const struct holder *b)
@@ -184,6 +173,16 @@ static int rebuild(struct store *s)
 	return 0;
 }
 
+static void read_boot(struct store *s)
+{
+	autoclose int fd = open(BOOT_FILE, O_RDONLY | O_CLOEXEC);
+	char text[INDEX_BOOT_LEN];
+
+	if (fd >= 0 && read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) &&
+		is_word(text, sizeof(text)))
+		memcpy(s->boot, text, sizeof(text));
+}
+
 int store_open(struct store *s, const char *path, const char *index_dir, bool create, struct err *e)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
@@ -199,17 +198,10 @@ int store_open(struct store *s, const char *path, const char *index_dir, bool cr
 			return err_sys(e, -ret, ERR_IO, "cannot create lease store %s", path);
 		s->dir = open(path, flags);
 	}
-	return s->dir < 0 ? err_sys(e, errno, ERR_IO, "cannot open lease store %s", path) : 0;
-}
-
-static void read_boot(struct store *s)
-{
-	autoclose int fd = open(BOOT_FILE, O_RDONLY | O_CLOEXEC);
-	char text[INDEX_BOOT_LEN];
-
-	if (fd >= 0 && read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) &&
-		is_word(text, sizeof(text)))
-		memcpy(s->boot, text, sizeof(text));
+	if (s->dir < 0)
+		return err_sys(e, errno, ERR_IO, "cannot open lease store %s", path);
+	read_boot(s);
+	return 0;
 }
 
 int store_lock(struct store *s, struct err *e)
@@ -229,10 +221,9 @@ int store_lock(struct store *s, struct err *e)
 	trace_step(start, TRACE_FILE, ret ? errno : 0, "lock");
 	if (ret || fstat(s->dir, &st) < 0)
 		return err_sys(e, errno, ERR_IO, "cannot lock the lease store");
-	read_boot(s);
 	/* Device and inode are the identity of a directory, whatever the path to it. */
-	snprintf(s->index_name, sizeof(s->index_name), "%llx-%llx", (unsigned long long)st.st_dev,
-		(unsigned long long)st.st_ino);
+	snprintf(s->index_name, sizeof(s->index_name), "%llx-%llx.index",
+		(unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
 	ret = snprintf(path, sizeof(path), "%s/%s", s->index_dir, s->index_name);
 	if (ret < 0 || (size_t)ret >= sizeof(path) || index_open(&s->index, path, &st, s->boot)) {
 		ret = rebuild(s);
@@ -296,7 +287,6 @@ static int write_lease(const struct store *s, int fd, const struct buf *text)
 
 int store_draft(const struct store *s, const struct holder *holder, struct draft *d, struct err *e)
 {
-	struct store boot = *s;
 	uint64_t start;
 	int ret;
 
@@ -312,9 +302,7 @@ int store_draft(const struct store *s, const struct holder *holder, struct draft
 		return 0;
 	if (d->fd < 0)
 		return err_sys(e, errno, ERR_IO, "cannot create a lease");
-	if (!*boot.boot)
-		read_boot(&boot);
-	ret = write_lease(&boot, d->fd, &d->text);
+	ret = write_lease(s, d->fd, &d->text);
 	trace_step(start, TRACE_FILE, -ret, "write lease");
 	return ret ? err_sys(e, -ret, ERR_IO, "cannot write a lease") : 0;
 }
@@ -657,9 +645,9 @@ static int marker_put(struct marker *m, const char *text)
 {
 	size_t len = strlen(text);
 
-	if (m->len > len && ftruncate(m->fd, 0) < 0)
-		return -errno;
-	return pwrite(m->fd, text, len, 0) == (ssize_t)len ? 0 : errno ? -errno : -EIO;
+	if (pwrite(m->fd, text, len, 0) != (ssize_t)len)
+		return errno ? -errno : -EIO;
+	return m->len > len && ftruncate(m->fd, (off_t)len) < 0 ? -errno : 0;
 }
 
 void marker_write(struct store *s, size_t n, struct marker *m, const struct ip *ip)

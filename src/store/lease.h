@@ -13,8 +13,9 @@
 #include "store/index.h"
 #include "store/range.h"
 
-#define LEASE_MAX (128u << 10) /* no id is longer: the kernel bounds a string of the environment   \
-				*/
+#define LEASE_MAX                                                                                  \
+	(128u << 10) /* no id is longer: the kernel bounds a string of the environment             \
+		      */
 
 /* Who holds an address. ifname is NULL in leases of very old plugins, which name the container
  * only. Strings are borrowed. */
@@ -38,7 +39,7 @@ struct store {
 	int dir;
 	int lock; /* -1: not locked */
 	const char *index_dir;
-	char index_name[40];
+	char index_name[48];
 	char boot[INDEX_BOOT_LEN + 1]; /* "": unknown; no lease is stamped or old */
 	struct index index;
 	bool fresh; /* the index was read from the store in this very call */

@@ -8,7 +8,7 @@
 
 static int check_count, check_failures;
 
-#define CHECK(cond) check_true((cond), #cond, __FILE__, __LINE__)
+#define CHECK(cond)                 check_true((cond), #cond, __FILE__, __LINE__)
 #define CHECK_STR(actual, expected) check_str((actual), (expected), #actual, __FILE__, __LINE__)
 #define CHECK_INT(actual, expected) check_int((actual), (expected), #actual, __FILE__, __LINE__)
 
@@ -22,8 +22,8 @@ static inline bool check_true(bool ok, const char *what, const char *file, int l
 	return ok;
 }
 
-static inline bool check_str(const char *actual, const char *expected, const char *what,
-	const char *file, int line)
+static inline bool check_str(
+	const char *actual, const char *expected, const char *what, const char *file, int line)
 {
 	bool same = actual && expected ? !strcmp(actual, expected) : actual == expected;
 
@@ -36,8 +36,8 @@ static inline bool check_str(const char *actual, const char *expected, const cha
 	return same;
 }
 
-static inline bool check_int(long long actual, long long expected, const char *what,
-	const char *file, int line)
+static inline bool check_int(
+	long long actual, long long expected, const char *what, const char *file, int line)
 {
 	check_count++;
 	if (actual != expected) {

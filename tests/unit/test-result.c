@@ -126,35 +126,41 @@ static char **slot(struct vector *v, const char *line)
 	return in ? &v->in[shape] : &v->out[shape];
 }
 
-/* Cuts the file at its head lines, which become the ends of the texts before them. */
+/* The line break before the next head line, from p on. */
+static char *next_head(char *p)
+{
+	while ((p = strchr(p, '\n')) && strncmp(p + 1, "=== ", 4) && strncmp(p + 1, "--- ", 4))
+		p++;
+	return p;
+}
+
+/* Cuts the file at its head lines: the line break before one ends the text before it. */
 static void test_vectors(void)
 {
 	autofree char *data = NULL;
 	struct vector v = {0};
 	int pairs = 0;
+	size_t len;
 
-	if (!CHECK(!file_read(AT_FDCWD, "result.vectors", 1 << 20, &data, NULL)))
+	if (!CHECK(!file_read(AT_FDCWD, "result.vectors", 1 << 20, &data, &len)))
 		return;
-	for (char *line = strstr(data, "\n==="), *next; line; line = next) {
-		char *text = strchr(line + 1, '\n');
-		char **where = NULL;
+	data[len - 1] = '\0';
+	for (char *head = next_head(data), *next; head; head = next) {
+		char *text = strchr(head + 1, '\n') + 1;
+		char **where;
 
-		next = strstr(line + 1, "\n---");
-		if (!next || (strstr(line + 1, "\n===") && strstr(line + 1, "\n===") < next))
-			next = strstr(line + 1, "\n===");
-		*line++ = '\0';
-		if (*line == '-') {
-			where = slot(&v, line);
+		next = next_head(head + 1);
+		*head++ = '\0';
+		if (*head == '-') {
+			where = slot(&v, head);
 			if (where)
-				*where = text + 1;
+				*where = text;
 			continue;
 		}
 		pairs += test_vector(&v);
 		v = (struct vector){0};
-		snprintf(v.name, sizeof(v.name), "%.*s", (int)(text - line), line);
+		snprintf(v.name, sizeof(v.name), "%.*s", (int)(text - 1 - head), head);
 	}
-	if (data[strlen(data) - 1] == '\n')
-		data[strlen(data) - 1] = '\0';
 	pairs += test_vector(&v);
 	/* The rich documents alone are all of 7 x 7. */
 	CHECK(pairs > 49);
@@ -440,9 +446,9 @@ static void test_json_text(void)
 			JSON_COMPACT_SORTED},
 	};
 	static const char *const bad[] = {"{} x", "\xef\xbb\xbf{}", "01", "1.", ".5", "1.5.5",
-		"1.5e", "+1", "-", "0x1", "1.5\"a\"", "tru", "{1.5:2}", "{a:1}", "[1,]", "{\"a\":1,}",
-		"\"\xff\"", "\"\xed\xa0\x80\"", "\"\\ud800\"", "\"\t\"", "'a'", "[]]", "NaN",
-		"1.5 1.5", "\"a\" 1.5"};
+		"1.5e", "+1", "-", "0x1", "1.5\"a\"", "tru", "{1.5:2}", "{a:1}", "[1,]",
+		"{\"a\":1,}", "\"\xff\"", "\"\xed\xa0\x80\"", "\"\\ud800\"", "\"\t\"", "'a'", "[]]",
+		"NaN", "1.5 1.5", "\"a\" 1.5"};
 
 	for (size_t i = 0; i < array_len(cases); i++) {
 		autofree char *out = reprint(cases[i].in, strlen(cases[i].in), cases[i].style);
@@ -508,9 +514,10 @@ static void test_json_keys(void)
 
 static void test_json_numbers(void)
 {
-	static const char text[] = "{\"i\":-5,\"f\":1500.0,\"e\":1e3,\"h\":1.5,"
-				   "\"u\":18446744073709551615,\"o\":18446744073709551616,"
-				   "\"m\":-9223372036854775808,\"x\":1e400,\"uf\":1.8e19,\"s\":\"1\"}";
+	static const char text[] =
+		"{\"i\":-5,\"f\":1500.0,\"e\":1e3,\"h\":1.5,"
+		"\"u\":18446744073709551615,\"o\":18446744073709551616,"
+		"\"m\":-9223372036854775808,\"x\":1e400,\"uf\":1.8e19,\"s\":\"1\"}";
 	autoerr e = {0}, wrong = {0}, range = {0}, over = {0};
 	autojson *j = json_parse(text, strlen(text), ERR_DECODE, &e);
 	int64_t v = 7;

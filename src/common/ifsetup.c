@@ -1,0 +1,298 @@
+#include "common/ifsetup.h"
+
+#include "netlink/addr.h"
+#include "netlink/link.h"
+
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DAD_TIMEOUT_MS 5000
+
+/* ---- sysctls ---- */
+
+struct knobs {
+	const char *ifname;
+	bool ipv6, dad;
+};
+
+static int set_knob(const char *family, const char *ifname, const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "net/%s/conf/%s/%s", family, ifname, name);
+	return sysctl_ensure(path, value);
+}
+
+/* IPv6 may be switched off by default in a container whose network then assigns an address. */
+static int enable_ipv6(const char *ifname, struct err *e)
+{
+	char path[128], now[16];
+	int ret;
+
+	snprintf(path, sizeof(path), "net/ipv6/conf/%s/disable_ipv6", ifname);
+	if (sysctl_get(path, now, sizeof(now)) || !strcmp(now, "0"))
+		return 0;
+	ret = sysctl_set(path, "0");
+	if (ret)
+		return err_sys(
+			e, -ret, ERR_SYSTEM, "failed to enable IPv6 for interface \"%s\"", ifname);
+	return 0;
+}
+
+static int set_knobs(void *arg, struct err *e)
+{
+	const struct knobs *k = arg;
+	int ret;
+
+	/* Best effort, as upstream: a read-only /proc/sys is no reason to fail. */
+	set_knob("ipv4", k->ifname, "arp_notify", "1");
+	set_knob("ipv6", k->ifname, "accept_dad", k->dad ? "1" : "0");
+	if (k->dad)
+		set_knob("ipv6", k->ifname, "enhanced_dad", "1");
+	if (!k->ipv6)
+		return 0;
+	set_knob("ipv6", k->ifname, "ndisc_notify", "1");
+	if (enable_ipv6("lo", e) || enable_ipv6(k->ifname, e))
+		return -1;
+	ret = set_knob("ipv6", k->ifname, "keep_addr_on_down", "1");
+	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to set keep_addr_on_down for \"%s\"",
+			     k->ifname)
+		   : 0;
+}
+
+/* ---- addresses ---- */
+
+/* The addresses that are this interface's: entries without an index are not for any. */
+static bool is_ours(const struct ip_config *ip)
+{
+	return ip->has_iface;
+}
+
+static int check_indexes(const struct result *r, const char *ifname, struct err *e)
+{
+	if (!r->ifaces_len)
+		return err_set(e, ERR_INVALID_CONFIG, "no interfaces to configure");
+	for (size_t i = 0; i < r->ips_len; i++) {
+		const struct ip_config *ip = &r->ips[i];
+		char text[PREFIX_STRLEN];
+
+		if (!is_ours(ip))
+			continue;
+		if (ip->iface < 0 || (uint64_t)ip->iface >= r->ifaces_len ||
+			strcmp(r->ifaces[ip->iface].name, ifname) != 0)
+			return err_set(e, ERR_INVALID_CONFIG,
+				"failed to add IP addr %s to \"%s\": invalid interface index",
+				prefix_format(&ip->address, text), ifname);
+	}
+	return 0;
+}
+
+static bool any_ipv6(const struct result *r)
+{
+	for (size_t i = 0; i < r->ips_len; i++)
+		if (is_ours(&r->ips[i]) && r->ips[i].address.ip.family == AF_INET6)
+			return true;
+	return false;
+}
+
+static size_t put_addresses(struct nl_req *req, const struct ifsetup *s, const struct result *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->ips_len; i++) {
+		if (!is_ours(&r->ips[i]))
+			continue;
+		addr_put(req, s->index, &r->ips[i].address, !s->dad);
+		n++;
+	}
+	link_put(req, &(struct link_set){.index = s->index, .flags_set = IFF_UP});
+	return n;
+}
+
+/* The n-th address that put_addresses() sent. */
+static const struct ip_config *nth_address(const struct result *r, size_t n)
+{
+	for (size_t i = 0; i < r->ips_len; i++)
+		if (is_ours(&r->ips[i]) && !n--)
+			return &r->ips[i];
+	return NULL;
+}
+
+/* ---- routes ---- */
+
+static struct ip first_gateway(const struct result *r, uint8_t family)
+{
+	for (size_t i = 0; i < r->ips_len; i++)
+		if (is_ours(&r->ips[i]) && r->ips[i].gateway.family == family)
+			return r->ips[i].gateway;
+	return (struct ip){0};
+}
+
+static struct route_spec as_spec(const struct route *route, const struct result *r, uint32_t index)
+{
+	struct route_spec spec = {
+		.dst = route->dst,
+		.gw = route->gw.family ? route->gw : first_gateway(r, route->dst.ip.family),
+		.index = index,
+		.table = route->has_table && route->table > 0 ? (uint32_t)route->table : 0,
+		.scope = route->has_scope ? (uint8_t)route->scope : RT_SCOPE_UNIVERSE,
+		.priority = (uint32_t)route->priority,
+		.mtu = (uint32_t)route->mtu,
+		.advmss = (uint32_t)route->advmss,
+	};
+
+	/* A link-scoped route has no next hop. */
+	if (route->has_scope && route->scope == RT_SCOPE_LINK && !route->gw.family)
+		spec.gw.family = 0;
+	return spec;
+}
+
+static int check_routes(const struct result *r, struct err *e)
+{
+	for (size_t i = 0; i < r->routes_len; i++) {
+		const struct route *route = &r->routes[i];
+		char text[PREFIX_STRLEN];
+
+		if (route->priority < 0 || route->priority > UINT32_MAX || route->mtu < 0 ||
+			route->mtu > UINT32_MAX || route->advmss < 0 ||
+			route->advmss > UINT32_MAX ||
+			(route->has_table && (route->table < 0 || route->table > UINT32_MAX)) ||
+			(route->has_scope && (route->scope < 0 || route->scope > 255)))
+			return err_set(e, ERR_INVALID_CONFIG, "route %s: a number is out of range",
+				prefix_format(&route->dst, text));
+		if (route->gw.family && route->gw.family != route->dst.ip.family)
+			return err_set(e, ERR_INVALID_CONFIG,
+				"route %s: the gateway is of another address family",
+				prefix_format(&route->dst, text));
+	}
+	return 0;
+}
+
+static void put_routes(struct nl_req *req, const struct ifsetup *s, const struct result *r)
+{
+	for (size_t i = 0; i < r->routes_len; i++) {
+		struct route_spec spec = as_spec(&r->routes[i], r, s->index);
+
+		route_put(req, &spec, 0);
+	}
+}
+
+/* ---- sending ---- */
+
+/* Which of the messages was refused, in words. */
+static int refused(int sys, const char *ext, size_t failed, size_t addresses,
+	const struct ifsetup *s, const struct result *r, struct err *e)
+{
+	char dst[PREFIX_STRLEN], gw[IP_STRLEN];
+
+	if (failed < addresses) {
+		err_sys(e, sys, ERR_SYSTEM, "failed to add IP addr %s to \"%s\"",
+			prefix_format(&nth_address(r, failed)->address, dst), s->ifname);
+	} else if (failed == addresses) {
+		err_sys(e, sys, ERR_SYSTEM, "failed to set \"%s\" UP", s->ifname);
+	} else {
+		const struct route *route = &r->routes[failed - addresses - 1];
+		struct route_spec spec = as_spec(route, r, s->index);
+
+		err_sys(e, sys, ERR_SYSTEM, "failed to add route '%s via %s dev %s'",
+			prefix_format(&route->dst, dst),
+			spec.gw.family ? ip_format(&spec.gw, gw) : "<nil>", s->ifname);
+	}
+	return *ext ? err_detail(e, "%s", ext) : -1;
+}
+
+static int send_all(const struct sandbox *sb, struct nl_req *req, size_t skipped, size_t addresses,
+	const struct ifsetup *s, const struct result *r, struct err *e)
+{
+	char ext[256];
+	int failed = 0, ret = nl_ack(sb->nl, req, ext, sizeof(ext), &failed);
+
+	if (!ret)
+		return 0;
+	return refused(-ret, ext, skipped + (size_t)failed, addresses, s, r, e);
+}
+
+/* ---- duplicate address detection ---- */
+
+struct settling {
+	bool tentative;
+	bool failed;
+	struct prefix which;
+};
+
+static int look_at(const struct addr *a, void *arg)
+{
+	struct settling *s = arg;
+
+	if (a->flags & IFA_F_DADFAILED) {
+		s->failed = true;
+		s->which = a->prefix;
+	}
+	s->tentative = s->tentative || (a->flags & IFA_F_TENTATIVE);
+	return 0;
+}
+
+static int open_watch(void *arg, struct err *e)
+{
+	return nl_watch(arg, RTMGRP_IPV6_IFADDR, e);
+}
+
+static int settle(const struct sandbox *sb, const struct ifsetup *s, struct err *e)
+{
+	int64_t end = nl_now_ms() + DAD_TIMEOUT_MS;
+	autonl *watch = NULL;
+	char text[PREFIX_STRLEN];
+
+	if (netns_run(sb->netns, open_watch, &watch, e))
+		return -1;
+	for (;;) {
+		struct settling now = {0};
+		int64_t left = end - nl_now_ms();
+		int ret = addr_each(sb->nl, s->index, AF_INET6, look_at, &now);
+
+		if (ret)
+			return err_sys(e, -ret, ERR_SYSTEM, "failed to list addresses of \"%s\"",
+				s->ifname);
+		if (now.failed)
+			return err_set(e, ERR_CONFLICT,
+				"link \"%s\" has address %s in DADFAILED state", s->ifname,
+				prefix_format(&now.which, text));
+		if (!now.tentative)
+			return 0;
+		if (left <= 0)
+			return err_set(e, ERR_TRY_AGAIN,
+				"link \"%s\" still has tentative addresses after %d seconds",
+				s->ifname, DAD_TIMEOUT_MS / 1000);
+		nl_watch_wait(watch, (int)(left < 200 ? left : 200));
+	}
+}
+
+int ifsetup(
+	const struct sandbox *sb, const struct ifsetup *s, const struct result *r, struct err *e)
+{
+	struct knobs knobs = {s->ifname, any_ipv6(r), s->dad};
+	autoreq req = {0};
+	size_t addresses;
+
+	if (check_indexes(r, s->ifname, e) || check_routes(r, e))
+		return -1;
+	if (netns_run(sb->netns, set_knobs, &knobs, e))
+		return -1;
+	addresses = put_addresses(&req, s, r);
+	if (s->dad && knobs.ipv6) {
+		if (send_all(sb, &req, 0, addresses, s, r, e) || settle(sb, s, e))
+			return -1;
+		put_routes(&req, s, r);
+		return send_all(sb, &req, addresses + 1, addresses, s, r, e);
+	}
+	put_routes(&req, s, r);
+	return send_all(sb, &req, 0, addresses, s, r, e);
+}
+
+void ifsetup_announce(const struct sandbox *sb, uint32_t index, const uint8_t mac[static 6])
+{
+	link_apply(sb->nl, &(struct link_set){.index = index, .mac = mac});
+}

@@ -1,0 +1,38 @@
+/* Addresses and routes of a result on the container's interface. reference/bridge-ptp.md 2.5. */
+#pragma once
+
+#include "base/err.h"
+#include "common/sandbox.h"
+#include "result/result.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ifsetup {
+	const char *ifname;
+	uint32_t index;
+	bool dad; /* duplicate address detection for the IPv6 addresses; waits for its end */
+};
+
+/* Gives the interface the result's addresses, brings it up, adds the routes; a route without
+ * gateway goes through the first gateway of its family. Sets the sysctls that IPv6 addresses need
+ * and those that make the kernel announce addresses. Undoing is the caller's: the interface goes
+ * away. */
+int ifsetup(
+	const struct sandbox *sb, const struct ifsetup *s, const struct result *r, struct err *e);
+
+/* Makes the kernel send a gratuitous ARP and an unsolicited neighbour advertisement for each
+ * address of the interface, by setting the address it has. To be called when its peer forwards;
+ * needs the sysctls ifsetup() wrote. Best effort. (A packet socket would do too, but closing one
+ * takes the kernel 10 ms.) */
+void ifsetup_announce(const struct sandbox *sb, uint32_t index, const uint8_t mac[static 6]);
+
+/* Reads it back for CHECK: each address of the result on the link with its prefix length, each
+ * route in its table. ERR_CHECK. */
+int ifcheck(const struct sandbox *sb, const char *ifname, const struct result *r, struct err *e);
+
+/* Finds the container's own entry in a result and compares it with the link: there, of that kind
+ * (NULL: any), with that MAC. *l is the link. ERR_CHECK. */
+struct link;
+int ifcheck_link(const struct sandbox *sb, const struct request *req, const struct result *r,
+	const char *kind, struct link *l, struct err *e);

@@ -1,0 +1,640 @@
+#include "common/ipmasq.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "netlink/nft.h"
+#include "netlink/nl.h"
+
+#include <errno.h>
+#include <linux/netfilter/nf_tables_compat.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Upstream's objects, so that either side finds what the other made. */
+static const struct nft_table masq = {NFPROTO_INET, "cni_plugins_masquerade"};
+#define CHECKS "masq_checks"
+#define ENTRY  "postrouting"
+
+/* How often a change is tried again when somebody else changed the same objects meanwhile. */
+#define TRIES 16
+
+/* "<network>-<ifname:id>", each as 16 hex digits. */
+#define TAG_LEN (OWNER_NET + 1 + 16)
+
+static void make_tag(const struct owner *o, char out[static TAG_LEN + 1])
+{
+	char half[16 + 1];
+
+	hash_hex(half, 16, o->ifname, ":", o->id, NULL);
+	snprintf(out, TAG_LEN + 1, "%s-%s", o->net, half);
+}
+
+static void make_comment(const struct owner *o, const char *tag, char out[static NFT_COMMENT_SIZE])
+{
+	autofree char *text = NULL;
+	size_t used = 0;
+
+	if (asprintf(&text, "%s, net: %s, if: %s, id: %s", tag, o->network, o->ifname, o->id) < 0)
+		text = NULL;
+	/* The nft tool cannot read back a comment that has quotes in it. */
+	for (const char *p = text ? text : tag; *p && used < NFT_COMMENT_MAX; p++)
+		if (*p != '"')
+			out[used++] = *p;
+	out[used] = '\0';
+}
+
+/* ---- the rules ---- */
+
+/* What leaves from the address to outside its network. */
+static void check_rule(struct nft *n, const struct prefix *addr, const char *comment)
+{
+	struct prefix self = {addr->ip, ip_bits(&addr->ip)};
+
+	nft_rule_begin(n, &masq, CHECKS, NFT_APPEND, comment);
+	nft_match_addr(n, NFT_SRC, &self, false);
+	nft_match_addr(n, NFT_DST, addr, true);
+	nft_x_masq(n, 0);
+	nft_rule_end(n);
+}
+
+#define ENTRY_RULES 3
+
+static void entry_rule(struct nft *n, size_t i)
+{
+	static const struct prefix multicast[] = {
+		{{AF_INET, {224}}, 4},
+		{{AF_INET6, {0xff}}, 8},
+	};
+
+	nft_rule_begin(n, &masq, ENTRY, NFT_APPEND, NULL);
+	if (i < array_len(multicast)) {
+		nft_match_addr(n, NFT_DST, &multicast[i], false);
+		nft_x_verdict(n, NFT_RETURN, NULL);
+	} else {
+		nft_x_verdict(n, NFT_GOTO, CHECKS);
+	}
+	nft_rule_end(n);
+}
+
+/* ---- what there is ---- */
+
+typedef char rule_text[NFT_RULE_TEXT];
+
+/* The attachment's rules in masq_checks. */
+struct own {
+	char tag[TAG_LEN + 1];
+	const rule_text *want; /* the rules there should be */
+	size_t want_len;
+	size_t found;               /* how many of them there are */
+	struct nft_handles handles; /* of all rules of the attachment */
+	size_t others;              /* rules of others */
+};
+
+static void own_reset(void *arg)
+{
+	struct own *own = arg;
+
+	own->handles.len = 0;
+	own->found = own->others = 0;
+}
+
+static void own_free(struct own *own)
+{
+	nft_handles_free(&own->handles);
+}
+
+static int own_take(const struct nft_rule_info *r, void *arg)
+{
+	struct own *own = arg;
+	rule_text text;
+
+	if (strncmp(r->comment, own->tag, TAG_LEN) != 0) {
+		own->others++;
+		return 0;
+	}
+	nft_handles_put(&own->handles, r->handle);
+	if (!own->want_len || !nft_rule_text(r, text))
+		return 0;
+	for (size_t i = 0; i < own->want_len; i++)
+		if (!strcmp(text, own->want[i])) {
+			own->found++;
+			break;
+		}
+	return 0;
+}
+
+static int own_read(struct nft *n, struct own *own)
+{
+	own_reset(own);
+	return nft_rules(n, &masq, CHECKS, own_take, own_reset, own);
+}
+
+struct entry {
+	rule_text want[ENTRY_RULES];
+	size_t seen;
+	bool wrong;
+};
+
+static void entry_reset(void *arg)
+{
+	struct entry *en = arg;
+
+	en->seen = 0;
+	en->wrong = false;
+}
+
+static int entry_take(const struct nft_rule_info *r, void *arg)
+{
+	struct entry *en = arg;
+	rule_text text;
+
+	if (en->seen >= ENTRY_RULES || !nft_rule_text(r, text) ||
+		strcmp(text, en->want[en->seen]) != 0)
+		en->wrong = true;
+	en->seen++;
+	return 0;
+}
+
+/* Whether the entry chain is as it should be: 1, 0, or -errno. */
+static int entry_right(struct nft *n)
+{
+	autofree struct entry *en = calloc(1, sizeof(*en));
+	int r;
+
+	if (!en)
+		return -ENOMEM;
+	nft_begin(n, 0);
+	for (size_t i = 0; i < ENTRY_RULES; i++) {
+		entry_rule(n, i);
+		nft_built_text(n, en->want[i]);
+	}
+	nft_begin(n, 0);
+	r = nft_rules(n, &masq, ENTRY, entry_take, entry_reset, en);
+	return r ? r : !en->wrong && en->seen == ENTRY_RULES;
+}
+
+static rule_text *wanted(struct nft *n, const struct prefix *addrs, size_t len)
+{
+	rule_text *want = calloc(len ? len : 1, sizeof(*want));
+
+	nft_begin(n, 0);
+	for (size_t i = 0; want && i < len; i++) {
+		check_rule(n, &addrs[i], NULL);
+		nft_built_text(n, want[i]);
+	}
+	nft_begin(n, 0);
+	return want;
+}
+
+/* ---- ADD ---- */
+
+static void put_entry(struct nft *n)
+{
+	nft_table_add(n, &masq, "CNI masquerading");
+	nft_chain_add(n, &masq,
+		&(struct nft_chain){
+			.name = CHECKS, .comment = "Masquerade traffic of attachments"});
+	nft_chain_add(n, &masq,
+		&(struct nft_chain){
+			.name = ENTRY, .type = "nat", .hook = NF_INET_POST_ROUTING, .prio = 100});
+	nft_chain_flush(n, &masq, ENTRY);
+	for (size_t i = 0; i < ENTRY_RULES; i++)
+		entry_rule(n, i);
+}
+
+/* One look and one change. While the entry chain is right it is not even named in the batch: should
+ * the table vanish meanwhile, with the last attachment's DEL, the commit fails and is tried again.
+ */
+static int add_once(struct nft *n, struct own *own, const struct prefix *addrs, size_t len,
+	const char *comment, struct nft_failure *f)
+{
+	int right = entry_right(n), r;
+
+	if (right < 0)
+		return right;
+	r = own_read(n, own);
+	if (r || (right && own->found == len && own->handles.len == len))
+		return r;
+	nft_begin(n, 0);
+	if (!right)
+		put_entry(n);
+	nft_rules_del(n, &masq, CHECKS, &own->handles);
+	for (size_t i = 0; i < len; i++)
+		check_rule(n, &addrs[i], comment);
+	return nft_commit(n, f);
+}
+
+int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t len, struct err *e)
+{
+	__attribute__((cleanup(own_free))) struct own own = {.want_len = len};
+	char comment[NFT_COMMENT_SIZE];
+	autofree rule_text *want = NULL;
+	struct nft_failure f = {0};
+	autonft *n = NULL;
+	int r = 0;
+
+	if (!len)
+		return 0;
+	if (nft_open(&n, e))
+		return -1;
+	make_tag(o, own.tag);
+	make_comment(o, own.tag, comment);
+	own.want = want = wanted(n, addrs, len);
+	if (!want)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	for (int i = 0; i < TRIES; i++) {
+		r = add_once(n, &own, addrs, len, comment, &f);
+		if (!nft_raced(r))
+			break;
+	}
+	if (!r)
+		return 0;
+	err_sys(e, -r, ERR_SYSTEM, "failed to set up masquerading of network %s", o->network);
+	return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
+}
+
+/* ---- DEL ---- */
+
+static int take_use(const struct nft_chain_info *c, void *arg)
+{
+	*(uint32_t *)arg = c->use;
+	return 0;
+}
+
+/* Removes the table when nobody has a rule in it any more. The generation number makes sure that
+ * none came in after the look. */
+static int remove_empty(struct nft *n)
+{
+	uint32_t use = 0, genid;
+	struct own own = {0};
+	int r = 0;
+
+	for (int i = 0; i < TRIES; i++) {
+		r = nft_genid(n, &genid);
+		if (!r)
+			r = nft_chain_get(n, &masq, CHECKS, take_use, &use);
+		/* The entry chain's goto counts as one use. */
+		if (r || use > 1)
+			break;
+		r = own_read(n, &own);
+		own_free(&own);
+		if (r || own.others)
+			break;
+		nft_begin(n, genid);
+		nft_table_del(n, &masq);
+		r = nft_commit(n, NULL);
+		if (!nft_raced(r))
+			break;
+	}
+	/* An empty table that is too busy to be removed does no harm. */
+	return nft_raced(r) ? 0 : r;
+}
+
+/* Deletes what own->tag matches; the last rule takes the table along in the same transaction. */
+static int del_once(struct nft *n, struct own *own, bool with_table, struct nft_failure *f)
+{
+	uint32_t genid;
+	int r = nft_genid(n, &genid);
+	bool last;
+
+	if (!r)
+		r = own_read(n, own);
+	if (r || (!own->handles.len && !own->handles.failed))
+		return r;
+	last = with_table && !own->others;
+	nft_begin(n, last ? genid : 0);
+	if (last)
+		nft_table_del(n, &masq);
+	else
+		nft_rules_del(n, &masq, CHECKS, &own->handles);
+	r = nft_commit(n, f);
+	/* Two that leave at the same time each see the other's rule: look again afterwards. */
+	return r || last ? r : remove_empty(n);
+}
+
+/* A kernel without nf_tables has nothing to remove. */
+static bool no_nftables(int r)
+{
+	return r == -EINVAL || r == -EOPNOTSUPP || r == -EPROTONOSUPPORT;
+}
+
+static int del_nft(struct nft *n, const struct owner *o, struct nft_failure *f)
+{
+	__attribute__((cleanup(own_free))) struct own own = {0};
+	int r = 0;
+
+	make_tag(o, own.tag);
+	for (int i = 0; i < TRIES; i++) {
+		r = del_once(n, &own, i < TRIES / 2, f);
+		if (!nft_raced(r))
+			break;
+	}
+	return r;
+}
+
+/* ---- upstream's iptables form ---- */
+
+/* Chain "CNI-" + 24 hex digits in table nat, made through iptables' nf_tables variant. One chain
+ * for all interfaces that a container has in the network: nothing in it tells them apart, so that
+ * the first DEL removes it, as upstream's does. The others are about to be deleted as well. */
+#define OLD_NAME (4 + 24)
+
+static const struct nft_table old_tables[] = {{NFPROTO_IPV4, "nat"}, {NFPROTO_IPV6, "nat"}};
+
+static void old_name(const char *network, const char *id, char out[static OLD_NAME + 1])
+{
+	memcpy(out, "CNI-", 4);
+	hash_hex(out + 4, 24, network, id, NULL);
+}
+
+/* The rules in POSTROUTING that jump to the chain: from one address each, any of them ours. */
+struct jumps {
+	const char *chain;
+	struct nft_handles handles;
+};
+
+static void jumps_reset(void *arg)
+{
+	((struct jumps *)arg)->handles.len = 0;
+}
+
+static int jumps_take(const struct nft_rule_info *r, void *arg)
+{
+	struct jumps *j = arg;
+
+	if (!strcmp(r->jump, j->chain))
+		nft_handles_put(&j->handles, r->handle);
+	return 0;
+}
+
+static int old_del_once(
+	struct nft *n, const struct nft_table *t, const char *chain, struct nft_failure *f)
+{
+	struct jumps j = {.chain = chain};
+	int r = nft_chain_get(n, t, chain, NULL, NULL);
+
+	if (r)
+		return r == -ENOENT ? 0 : r;
+	r = nft_rules(n, t, "POSTROUTING", jumps_take, jumps_reset, &j);
+	if (!r) {
+		nft_begin(n, 0);
+		nft_rules_del(n, t, "POSTROUTING", &j.handles);
+		nft_chain_flush(n, t, chain);
+		nft_chain_del(n, t, chain);
+		r = nft_commit(n, f);
+	}
+	nft_handles_free(&j.handles);
+	return r;
+}
+
+static int old_del(
+	struct nft *n, const struct nft_table *t, const char *chain, struct nft_failure *f)
+{
+	int r = 0;
+
+	for (int i = 0; i < TRIES; i++) {
+		r = old_del_once(n, t, chain, f);
+		if (!nft_raced(r))
+			break;
+	}
+	return r;
+}
+
+int ipmasq_del(const struct owner *o, struct err *e)
+{
+	struct nft_failure f = {0};
+	char chain[OLD_NAME + 1];
+	autoerr open_error = {0};
+	autonft *n = NULL;
+	int r;
+
+	if (nft_open(&n, &open_error)) {
+		if (!no_nftables(-open_error.sys))
+			err_merge(e, &open_error);
+		return e->set ? -1 : 0;
+	}
+	r = del_nft(n, o, &f);
+	if (no_nftables(r) && nft_table_get(n, &masq) == r)
+		return 0;
+	old_name(o->network, o->id, chain);
+	for (size_t i = 0; i < array_len(old_tables); i++) {
+		int old = old_del(n, &old_tables[i], chain, &f);
+
+		r = r ? r : old;
+	}
+	if (!r)
+		return 0;
+	err_sys(e, -r, ERR_SYSTEM, "failed to remove the masquerading of network %s", o->network);
+	return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
+}
+
+/* ---- CHECK ---- */
+
+int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len, struct err *e)
+{
+	__attribute__((cleanup(own_free))) struct own own = {.want_len = len};
+	autofree rule_text *want = NULL;
+	char chain[OLD_NAME + 1];
+	autonft *n = NULL;
+	int r;
+
+	if (!len)
+		return 0;
+	if (nft_open(&n, e))
+		return -1;
+	make_tag(o, own.tag);
+	own.want = want = wanted(n, addrs, len);
+	if (!want)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	r = own_read(n, &own);
+	if (r)
+		return err_sys(e, -r, ERR_SYSTEM, "failed to read the masquerading rules");
+	/* A container that upstream made with iptables, before the plugin was replaced. */
+	old_name(o->network, o->id, chain);
+	if (!own.handles.len && (!nft_chain_get(n, &old_tables[0], chain, NULL, NULL) ||
+					!nft_chain_get(n, &old_tables[1], chain, NULL, NULL)))
+		return 0;
+	if (own.found < len)
+		return err_set(e, ERR_CHECK,
+			"%zu of %zu masquerading rules of network %s are missing", len - own.found,
+			len, o->network);
+	r = entry_right(n);
+	if (r < 0)
+		return err_sys(e, -r, ERR_SYSTEM, "failed to read the masquerading rules");
+	return r ? 0
+		 : err_set(e, ERR_CHECK, "chain %s of table inet %s was changed", ENTRY, masq.name);
+}
+
+/* ---- GC ---- */
+
+struct sweep {
+	char net[OWNER_NET + 2]; /* with the dash */
+	char (*valid)[TAG_LEN + 1];
+	size_t valid_len;
+	struct nft_handles handles;
+	size_t others;
+};
+
+static int by_tag(const void *a, const void *b)
+{
+	return strncmp(a, b, TAG_LEN);
+}
+
+static void sweep_reset(void *arg)
+{
+	struct sweep *s = arg;
+
+	s->handles.len = 0;
+	s->others = 0;
+}
+
+static int sweep_take(const struct nft_rule_info *r, void *arg)
+{
+	struct sweep *s = arg;
+
+	if (strncmp(r->comment, s->net, sizeof(s->net) - 1) != 0 || strlen(r->comment) < TAG_LEN ||
+		(s->valid_len &&
+			bsearch(r->comment, s->valid, s->valid_len, sizeof(*s->valid), by_tag)))
+		s->others++;
+	else
+		nft_handles_put(&s->handles, r->handle);
+	return 0;
+}
+
+static int gc_once(struct nft *n, struct sweep *s)
+{
+	int r;
+
+	sweep_reset(s);
+	r = nft_rules(n, &masq, CHECKS, sweep_take, sweep_reset, s);
+	if (r || !s->handles.len)
+		return r;
+	nft_begin(n, 0);
+	nft_rules_del(n, &masq, CHECKS, &s->handles);
+	r = nft_commit(n, NULL);
+	return r || s->others ? r : remove_empty(n);
+}
+
+/* The network's iptables chains, found by the comment of the jumps to them:
+ * `name: "<network>" id: "<container ID>"`. The chain's name, a hash of both, proves it. */
+struct old_sweep {
+	const char *network;
+	const struct valid_set *valid;
+	char (*chains)[OLD_NAME + 1];
+	size_t len;
+	bool failed;
+};
+
+/* The comment of an iptables rule; not terminated if longer than 255. */
+static const char *xt_comment(const struct nft_rule_info *r, size_t *len)
+{
+	const struct nlattr *data, *a[NFTA_MATCH_MAX + 1];
+	const char *name;
+
+	for (const struct nlattr *at = NULL; (at = nft_expr_next(r, at, &name, &data));) {
+		if (strcmp(name, "match") != 0)
+			continue;
+		nl_parse_nested(data, a, NFTA_MATCH_MAX);
+		if (strcmp(nl_str(a[NFTA_MATCH_NAME]), "comment") != 0)
+			continue;
+		*len = nl_len(a[NFTA_MATCH_INFO]);
+		return nl_data(a[NFTA_MATCH_INFO]);
+	}
+	return NULL;
+}
+
+static void old_sweep_reset(void *arg)
+{
+	((struct old_sweep *)arg)->len = 0;
+}
+
+/* Whether the comment names a container of the network; *id is owned by the caller. */
+static bool read_old_comment(const struct nft_rule_info *r, const char *network, char **id)
+{
+	autofree char *head = NULL, *text = NULL;
+	const char *comment, *end;
+	size_t len = 0;
+
+	comment = xt_comment(r, &len);
+	if (!comment || asprintf(&head, "name: \"%s\" id: \"", network) < 0)
+		return false;
+	text = strndup(comment, len);
+	if (!text || strncmp(text, head, strlen(head)) != 0)
+		return false;
+	comment = text + strlen(head);
+	end = strchr(comment, '"');
+	*id = end ? strndup(comment, (size_t)(end - comment)) : NULL;
+	return *id;
+}
+
+static int old_sweep_take(const struct nft_rule_info *r, void *arg)
+{
+	struct old_sweep *s = arg;
+	autofree char *id = NULL;
+	char chain[OLD_NAME + 1];
+	void *grown;
+
+	if (strncmp(r->jump, "CNI-", 4) != 0 || !read_old_comment(r, s->network, &id) ||
+		valid_set_has_id(s->valid, id))
+		return 0;
+	old_name(s->network, id, chain);
+	if (strcmp(chain, r->jump) != 0)
+		return 0;
+	grown = reallocarray(s->chains, s->len + 1, sizeof(*s->chains));
+	if (!grown)
+		return -ENOMEM;
+	s->chains = grown;
+	memcpy(s->chains[s->len++], chain, sizeof(chain));
+	return 0;
+}
+
+static int old_gc(struct nft *n, const struct nft_table *t, const char *network,
+	const struct valid_set *valid)
+{
+	struct old_sweep s = {.network = network, .valid = valid};
+	int r = nft_rules(n, t, "POSTROUTING", old_sweep_take, old_sweep_reset, &s);
+
+	for (size_t i = 0; i < s.len; i++) {
+		int one = old_del(n, t, s.chains[i], NULL);
+
+		r = r ? r : one;
+	}
+	free(s.chains);
+	return r;
+}
+
+int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct err *e)
+{
+	struct sweep s = {.valid_len = valid->len};
+	autonft *n = NULL;
+	uint32_t genid;
+	int r = 0;
+
+	if (nft_open(&n, e))
+		return -1;
+	if (no_nftables(nft_genid(n, &genid)))
+		return 0;
+	snprintf(s.net, sizeof(s.net), "%s-", req->owner.net);
+	s.valid = calloc(valid->len ? valid->len : 1, sizeof(*s.valid));
+	if (!s.valid)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	for (size_t i = 0; i < valid->len; i++)
+		make_tag(&valid->owners[i], s.valid[i]);
+	qsort(s.valid, valid->len, sizeof(*s.valid), by_tag);
+	for (int i = 0; i < TRIES; i++) {
+		r = gc_once(n, &s);
+		if (!nft_raced(r))
+			break;
+	}
+	nft_handles_free(&s.handles);
+	free(s.valid);
+	for (size_t i = 0; i < array_len(old_tables); i++) {
+		int old = old_gc(n, &old_tables[i], req->network, valid);
+
+		r = r ? r : old;
+	}
+	return r ? err_sys(e, -r, ERR_SYSTEM, "failed to collect the masquerading of network %s",
+			   req->network)
+		 : 0;
+}

@@ -1,0 +1,45 @@
+/* The objects of the table inet cnibox_portmap: names, keys, rules. Shared by portrules.c and
+ * portlayout.c only. docs/portmap.md shows it as nft lists it. */
+#pragma once
+
+#include "common/portrecord.h"
+#include "common/portrules.h"
+#include "netlink/nft.h"
+
+extern const struct nft_table port_table;
+
+#define PORT_OWNERS   "owners"
+#define PORT_LOCALNET "localnet"
+#define PORT_GATE     (sizeof("gate_") + OWNER_HASH)
+
+/* The comment of a link in `localnet`: who had set route_localnet. */
+#define LOCALNET_OURS  "cnibox set route_localnet"
+#define LOCALNET_FOUND "route_localnet was set before"
+
+/* The whole table with everything that belongs to no attachment, except the masquerade sets.
+ * Creating `owners` is the message that fails with -EEXIST when somebody else was first. */
+void portlayout_put_table(struct nft *n);
+
+/* The set and the rule that masquerade sources of one prefix length: "masq4_24". -EEXIST likewise. */
+#define PORT_MASQ 16
+const char *portlayout_masq_name(const struct prefix *from, char out[static PORT_MASQ]);
+void portlayout_put_masq(struct nft *n, const struct prefix *from);
+
+/* The key of line `index` of a record in `owners`. */
+struct nft_key portlayout_owner_key(const char *hash, size_t index);
+struct nft_key portlayout_dev_key(const char *dev);
+const char *portlayout_gate_name(const char *hash, char out[static PORT_GATE]);
+
+/* One element of a mapping in a shared map or set. */
+struct port_place {
+	const char *set;
+	struct nft_elem elem;        /* the comment is the owner's */
+	const struct port_mapping *m;
+	bool claim;                  /* the element that makes the host port ours */
+	char gate[PORT_GATE];
+	char masq[PORT_MASQ];
+};
+
+/* Calls fn for every element the mappings consist of, always in the same order, claims first. A
+ * non-zero return stops it and is the result; -ENOMEM. */
+int portlayout_each(const struct portmaps *m, int (*fn)(struct port_place *p, void *arg), void *arg);

@@ -1,0 +1,54 @@
+/* The veth pair of an attachment: one end in the container's namespace, the other on the host,
+ * carrying its owner (alternative name, alias). Used by bridge and ptp. */
+#pragma once
+
+#include "base/err.h"
+#include "base/undo.h"
+#include "cni/owner.h"
+#include "common/sandbox.h"
+#include "netlink/link.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct veth_spec {
+	const char *ifname; /* the container's end */
+	const uint8_t *mac; /* of that end; NULL: random */
+	uint32_t mtu;       /* 0: the kernel's default */
+	uint32_t master;    /* bridge of the host's end; 0: none */
+	bool hairpin;       /* bridge-port flags, with a master only */
+	bool isolated;
+	bool down; /* leave the container's end down */
+};
+
+/* Fails with ERR_CONFLICT when the container has an interface of that name. */
+int veth_name_free(const struct sandbox *sb, const char *ifname, struct err *e);
+
+struct veth {
+	char host_name[16];
+	uint32_t host_index;
+	uint8_t host_mac[6];
+	uint32_t index; /* the container's end */
+	uint8_t mac[6];
+};
+
+/* Makes the pair: both ends under their final names, addresses, MTU, up, enslaved, owned. A leftover
+ * of the same attachment is replaced. Its removal is pushed on undo; owner must outlive that. Fails
+ * with e->sys ENODEV when the master has just vanished. */
+int veth_create(const struct sandbox *sb, const struct owner *owner, const struct veth_spec *spec,
+	struct undo *undo, struct veth *v, struct err *e);
+
+/* Deletes the pair by its owner, from the host's side. Returns 0, -ENODEV when there is none, or
+ * another -errno. */
+int veth_delete(struct nl *host, const struct owner *owner);
+
+/* Deletes the interface of an attachment that another implementation made, from inside the
+ * container: only when it is a veth. 0 also when there is none. */
+int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err *e);
+
+/* DEL of the pair, whatever is left of it: by owner, else from inside; a namespace that is gone,
+ * not given or no namespace is no failure. */
+int veth_del(const struct request *req, struct err *e);
+
+/* Removes the pairs of this request's network whose attachment is not in the set, all at once. */
+int veth_gc(const struct request *req, const struct valid_set *valid, struct err *e);
