@@ -140,7 +140,8 @@ static void put_address(struct batch *b, int index, const char *text)
 
 static void put_default_route(struct batch *b, int index, const char *gateway)
 {
-	struct rtmsg *m = message(b, RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
+	struct rtmsg *m =
+		message(b, RTM_NEWROUTE, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sizeof(*m));
 
 	m->rtm_family = AF_INET;
 	m->rtm_table = RT_TABLE_MAIN;

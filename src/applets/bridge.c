@@ -762,16 +762,19 @@ static int bridge_add(const struct request *req, struct reply *reply, struct err
 
 /* ---- DEL ---- */
 
-/* Every part is tried, whatever the config says now and whatever failed before. The address is
- * released last: nobody else may get it while this container still has it. */
+/* Every part is tried, whatever the config says now and whatever failed before. The rules go before
+ * the link because the kernel frees both behind the same kind of grace period, and the long one, of
+ * the link, then covers the other; the port is out of service meanwhile. The address is released
+ * last: nobody else may get it while this container still has it. */
 static int bridge_del(const struct request *req, struct err *e)
 {
 	const char *ipam = NULL;
 	struct err part[4] = {0};
 
-	veth_del(req, &part[0]);
-	spoof_del(&req->owner, &part[1]);
-	ipmasq_del(&req->owner, &part[2]);
+	veth_block(&req->owner);
+	spoof_del(&req->owner, &part[0]);
+	ipmasq_del(&req->owner, &part[1]);
+	veth_del(req, &part[2]);
 	if (!delegate_ipam_type(req, &ipam, &part[3]) && ipam)
 		delegate_call(req, ipam, VERB_DEL, &part[3]);
 	for (size_t i = 0; i < array_len(part); i++)

@@ -123,16 +123,8 @@ static void drop_rule(struct nft *n, const struct names *names)
 	nft_rule_end(n);
 }
 
-static int add_once(struct nft *n, const struct names *names, const char *host_ifname,
-	const uint8_t mac[static 6], struct nft_failure *f)
+static void put_base(struct nft *n)
 {
-	int r;
-
-	nft_begin(n, 0);
-	/* Older chains go entirely: an upstream chain lacks the owner in its comment. */
-	r = put_removal(n, names);
-	if (r < 0)
-		return r;
 	nft_table_add(n, &nat, MADE_BY);
 	nft_chain_add(n, &nat,
 		&(struct nft_chain){.name = BASE,
@@ -140,6 +132,31 @@ static int add_once(struct nft *n, const struct names *names, const char *host_i
 			.type = "filter",
 			.hook = NF_BR_PRE_ROUTING,
 			.prio = NF_BR_PRI_NAT_DST_BRIDGED});
+}
+
+static int take_kind(const struct nft_chain_info *c, void *arg)
+{
+	*(bool *)arg = c->base && c->hook == NF_BR_PRE_ROUTING && !strcmp(c->type, "filter");
+	return 0;
+}
+
+static int add_once(struct nft *n, const struct names *names, const char *host_ifname,
+	const uint8_t mac[static 6], struct nft_failure *f)
+{
+	bool base = false;
+	int r = nft_chain_get(n, &nat, BASE, take_kind, &base);
+
+	if (r && r != -ENOENT)
+		return r;
+	nft_begin(n, 0);
+	/* Older chains go entirely: an upstream chain lacks the owner in its comment. */
+	r = put_removal(n, names);
+	if (r < 0)
+		return r;
+	/* Should the base vanish until the commit, that fails and is tried again. One of another
+	 * kind is left to the kernel to refuse. */
+	if (!base)
+		put_base(n);
 	nft_chain_create(
 		n, &nat, &(struct nft_chain){.name = names->iface, .comment = names->owner});
 	nft_chain_create(n, &nat, &(struct nft_chain){.name = names->mac, .comment = names->owner});

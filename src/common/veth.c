@@ -164,6 +164,17 @@ int veth_delete(struct nl *host, const struct owner *owner)
 	return link_del_name(host, altname);
 }
 
+void veth_block(const struct owner *owner)
+{
+	char altname[OWNER_ALTNAME];
+	autonl *host = NULL;
+	autoerr ignored = {0};
+
+	owner_altname(owner, altname);
+	if (!nl_open(&host, NETLINK_ROUTE, &ignored))
+		link_block_port(host, altname);
+}
+
 int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err *e)
 {
 	struct link l;

@@ -32,15 +32,19 @@ struct veth {
 	uint8_t mac[6];
 };
 
-/* Makes the pair: both ends under their final names, addresses, MTU, up, enslaved, owned. A leftover
- * of the same attachment is replaced. Its removal is pushed on undo; owner must outlive that. Fails
- * with e->sys ENODEV when the master has just vanished. */
+/* Makes the pair: both ends under their final names, addresses, MTU, up, enslaved, owned. A
+ * leftover of the same attachment is replaced. Its removal is pushed on undo; owner must outlive
+ * that. Fails with e->sys ENODEV when the master has just vanished. */
 int veth_create(const struct sandbox *sb, const struct owner *owner, const struct veth_spec *spec,
 	struct undo *undo, struct veth *v, struct err *e);
 
 /* Deletes the pair by its owner, from the host's side. Returns 0, -ENODEV when there is none, or
  * another -errno. */
 int veth_delete(struct nl *host, const struct owner *owner);
+
+/* Cuts the pair off its bridge at once, ahead of its deletion, so that the rules which hold for it
+ * can go first. Nothing there is fine. */
+void veth_block(const struct owner *owner);
 
 /* Deletes the interface of an attachment that another implementation made, from inside the
  * container: only when it is a veth. 0 also when there is none. */

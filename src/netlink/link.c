@@ -267,6 +267,22 @@ void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool is
 	nl_nest_end(req, nest);
 }
 
+int link_block_port(struct nl *nl, const char *name)
+{
+	autoreq req = {0};
+	size_t nest, data;
+
+	start(&req, RTM_NEWLINK, NLM_F_ACK, 0);
+	put_name(&req, name);
+	nest = nl_nest(&req, IFLA_LINKINFO);
+	nl_put_str(&req, IFLA_INFO_SLAVE_KIND, "bridge");
+	data = nl_nest(&req, IFLA_INFO_SLAVE_DATA);
+	nl_put_u8(&req, IFLA_BRPORT_STATE, BR_STATE_DISABLED);
+	nl_nest_end(&req, data);
+	nl_nest_end(&req, nest);
+	return nl_ack(nl, &req, NULL, 0, NULL);
+}
+
 int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 {
 	autoreq req = {0};

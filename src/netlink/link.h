@@ -87,6 +87,10 @@ void link_put_altname(struct nl_req *req, const char *name, const char *altname)
 /* Bridge-port flags of a link that has a master. linux/if_link.h, IFLA_BRPORT_*. */
 void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool isolated);
 
+/* Puts a bridge port out of service at once: no frame passes it any more. Unlike taking the link
+ * down or deleting it this waits for nothing. 0 or -errno. */
+int link_block_port(struct nl *nl, const char *name);
+
 /* What a new link of a simple kind needs; for veth pairs see struct veth_new. */
 struct link_new {
 	const char *name;
@@ -96,7 +100,7 @@ struct link_new {
 	bool has_txqlen;
 	uint32_t txqlen;
 	bool up;
-	const char *alias; /* NULL: none */
+	const char *alias;   /* NULL: none */
 	bool vlan_filtering; /* bridges only */
 };
 /* 0 or -errno (-EEXIST: the name is taken); ext receives the kernel's text. */

@@ -6,12 +6,20 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+/* Closing a socket makes the kernel wait until everything that was deleted is freed, a grace period
+ * of 10 to 20 ms. So a socket is kept until the process ends: what else a DEL does then covers the
+ * wait. All our tables are in the one namespace the process runs in. */
+static struct nl *parked;
 
 int nft_open(struct nft **out, struct err *e)
 {
@@ -19,7 +27,9 @@ int nft_open(struct nft **out, struct err *e)
 
 	if (!n)
 		return err_set(e, ERR_SYSTEM, "out of memory");
-	if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
+	if (parked) {
+		n->nl = take_ptr(parked);
+	} else if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
 		free(n);
 		return -1;
 	}
@@ -27,12 +37,57 @@ int nft_open(struct nft **out, struct err *e)
 	return 0;
 }
 
+/* Closing the socket after something was deleted waits for the kernel to free it, an RCU grace
+ * period of 5 to 20 ms, with all other transactions of the namespace locked out meanwhile
+ * (nf_tables_api.c, nft_rcv_nl_event()). Nobody needs to wait for that. So the last reference is
+ * left to the kernel's garbage collector for sockets in flight, which closes it a moment later from
+ * a worker: a message that holds the socket, waiting to be received from a socket that only that
+ * same message holds (unix(7), SCM_RIGHTS). Where it cannot be sent, closing simply takes its time.
+ */
+static void close_later(int fd)
+{
+	union {
+		char space[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int pair[2], both[2];
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair)) {
+		close(fd);
+		return;
+	}
+	both[0] = fd;
+	both[1] = pair[1];
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(both));
+	memcpy(CMSG_DATA(c), both, sizeof(both));
+	sendmsg(pair[0], &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	/* The netlink socket goes first, so that it is the collector that ends it. */
+	close(fd);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 void nft_close(struct nft **n)
 {
+	int fd = -1;
+
 	if (!*n)
 		return;
+	if ((*n)->frees)
+		fd = fcntl(nl_fd((*n)->nl), F_DUPFD_CLOEXEC, 0);
 	nl_req_free(&(*n)->batch);
 	nl_close(&(*n)->nl);
+	if (fd >= 0)
+		close_later(fd);
 	free(*n);
 	*n = NULL;
 }
@@ -74,6 +129,9 @@ int nft_message(struct nft *n, uint16_t type, uint16_t flags, uint8_t family)
 	if (!n->batch.len)
 		nft_begin(n, 0);
 	nft_question(&n->batch, type, flags, family);
+	if (type == NFT_MSG_DELTABLE || type == NFT_MSG_DELCHAIN || type == NFT_MSG_DELRULE ||
+		type == NFT_MSG_DELSET || type == NFT_MSG_DELSETELEM)
+		n->frees = true;
 	return n->count++;
 }
 
@@ -279,6 +337,7 @@ static int new_chain(
 	nft_put_name(n, NFTA_CHAIN_TABLE, t->name);
 	nft_put_name(n, NFTA_CHAIN_NAME, c->name);
 	if (c->type) {
+		n->frees = true;
 		nl_put_str(&n->batch, NFTA_CHAIN_TYPE, c->type);
 		nl_put_be32(&n->batch, NFTA_CHAIN_POLICY, c->drop ? NF_DROP : NF_ACCEPT);
 		hook = nl_nest(&n->batch, NFTA_CHAIN_HOOK);

@@ -88,6 +88,8 @@ struct nft_chain {
 	int32_t prio;
 	bool drop; /* the policy: drop instead of accept */
 };
+/* Naming a base chain that exists counts as a change of it: leave it out where it is known to be
+ * there, and the kernel has less to do. */
 int nft_chain_add(struct nft *n, const struct nft_table *t, const struct nft_chain *c);
 /* The same, but -EEXIST when it exists. */
 int nft_chain_create(struct nft *n, const struct nft_table *t, const struct nft_chain *c);

@@ -98,14 +98,39 @@ static uint64_t head_check(const struct index_head *h)
 	return hash_words(1, words, array_len(words));
 }
 
-static uint32_t holder_check(const struct index_holder *h)
+/* The check word of a slot depends on where it is, and is not zero in an empty one: slots that were
+ * moved or wiped by accident are noticed, not taken for free space. */
+static uint32_t holder_check(const struct index_head *head, const struct index_holder *h, size_t i)
 {
-	return (uint32_t)hash_words(h->used, (const uint64_t *)h, 3);
+	return (uint32_t)hash_words(head->seed + 2 * i + h->used, (const uint64_t *)h, 3);
 }
 
-static uint32_t page_check(const struct index_page *p)
+static uint32_t page_check(const struct index_head *head, const struct index_page *p, size_t i)
 {
-	return (uint32_t)hash_words(p->used, (const uint64_t *)p, 2 + 2 * PAGE_WORDS);
+	return (uint32_t)hash_words(
+		head->seed + 2 * i + p->used, (const uint64_t *)p, 2 + 2 * PAGE_WORDS);
+}
+
+static bool holder_ok(const struct index *ix, size_t i)
+{
+	return ix->holders[i].check == holder_check(ix->head, &ix->holders[i], i);
+}
+
+static bool page_ok(const struct index *ix, size_t i)
+{
+	return ix->pages[i].check == page_check(ix->head, &ix->pages[i], i);
+}
+
+static void set_holder(struct index *ix, size_t i, struct index_holder h)
+{
+	h.check = holder_check(ix->head, &h, i);
+	ix->holders[i] = h;
+}
+
+static void set_page(struct index *ix, size_t i, struct index_page p)
+{
+	p.check = page_check(ix->head, &p, i);
+	ix->pages[i] = p;
 }
 
 static bool same(struct addr a, struct addr b)
@@ -160,7 +185,7 @@ static void locate(struct index *ix)
 	ix->pages = (struct index_page *)(ix->holders + ix->head->holder_slots);
 }
 
-static int init(struct index *ix, uint32_t holder_slots, uint32_t page_slots)
+static int init(struct index *ix, uint32_t holder_slots, uint32_t page_slots, uint64_t seed)
 {
 	size_t size = file_size(holder_slots, page_slots);
 	struct index_head *h;
@@ -174,17 +199,24 @@ static int init(struct index *ix, uint32_t holder_slots, uint32_t page_slots)
 	memcpy(h->magic, MAGIC, sizeof(h->magic));
 	h->holder_slots = holder_slots;
 	h->page_slots = page_slots;
-	/* Without randomness the hashes are merely predictable; answers are verified anyway. */
-	if (getrandom(&h->seed, sizeof(h->seed), GRND_NONBLOCK) != sizeof(h->seed))
-		h->seed = (uint64_t)time(NULL);
+	h->seed = seed;
 	*ix = (struct index){.head = h, .size = size};
 	locate(ix);
+	for (size_t i = 0; i < holder_slots; i++)
+		set_holder(ix, i, (struct index_holder){0});
+	for (size_t i = 0; i < page_slots; i++)
+		set_page(ix, i, (struct index_page){0});
 	return 0;
 }
 
 int index_init(struct index *ix)
 {
-	return init(ix, MIN_SLOTS, MIN_SLOTS);
+	uint64_t seed;
+
+	/* Without randomness the hashes are merely predictable; answers are verified anyway. */
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
+		seed = (uint64_t)time(NULL);
+	return init(ix, MIN_SLOTS, MIN_SLOTS, seed);
 }
 
 static bool slots_ok(uint32_t slots, uint32_t used)
@@ -276,10 +308,10 @@ static size_t holder_slot(struct index *ix, uint64_t hash, struct addr addr, boo
 		size_t i = (uint32_t)(hash + n) & mask;
 		const struct index_holder *h = &ix->holders[i];
 
+		if (!holder_ok(ix, i))
+			break;
 		if (!h->used)
 			return i;
-		if (h->check != holder_check(h))
-			break;
 		if (h->hash == hash && same(h->addr, addr)) {
 			*found = true;
 			return i;
@@ -289,26 +321,26 @@ static size_t holder_slot(struct index *ix, uint64_t hash, struct addr addr, boo
 	return NOT_A_SLOT;
 }
 
-static struct index_page *page_slot(struct index *ix, struct addr key, bool *found)
+static size_t page_slot(struct index *ix, struct addr key, bool *found)
 {
 	uint32_t mask = ix->head->page_slots - 1;
 	uint64_t hash = hash_words(ix->head->seed, (const uint64_t *)&key, 2);
 
 	*found = false;
 	for (uint32_t n = 0; n <= mask; n++) {
-		struct index_page *p = &ix->pages[(uint32_t)(hash + n) & mask];
+		size_t i = (uint32_t)(hash + n) & mask;
 
-		if (!p->used)
-			return p;
-		if (p->check != page_check(p))
+		if (!page_ok(ix, i))
 			break;
-		if (same(p->key, key)) {
+		if (!ix->pages[i].used)
+			return i;
+		if (same(ix->pages[i].key, key)) {
 			*found = true;
-			return p;
+			return i;
 		}
 	}
 	ix->broken = true;
-	return NULL;
+	return NOT_A_SLOT;
 }
 
 static bool page_empty(const struct index_page *p)
@@ -321,31 +353,25 @@ static bool page_empty(const struct index_page *p)
 
 static void put_holder(struct index *ix, uint64_t hash, struct addr addr)
 {
-	struct index_holder *h;
 	bool found;
 	size_t i = holder_slot(ix, hash, addr, &found);
 
 	if (i == NOT_A_SLOT || found)
 		return;
-	h = &ix->holders[i];
-	h->hash = hash;
-	h->addr = addr;
-	h->used = 1;
-	h->check = holder_check(h);
+	set_holder(ix, i, (struct index_holder){.hash = hash, .addr = addr, .used = 1});
 	ix->head->holders++;
 }
 
-static struct index_page *put_page(struct index *ix, struct addr key)
+static size_t put_page(struct index *ix, struct addr key)
 {
 	bool found;
-	struct index_page *p = page_slot(ix, key, &found);
+	size_t i = page_slot(ix, key, &found);
 
-	if (p && !found) {
-		*p = (struct index_page){.key = key, .used = 1};
-		p->check = page_check(p);
+	if (i != NOT_A_SLOT && !found) {
+		set_page(ix, i, (struct index_page){.key = key, .used = 1});
 		ix->head->pages++;
 	}
-	return p;
+	return i;
 }
 
 /* Moves everything over to private memory of another size; index_publish() makes it the file.
@@ -354,29 +380,28 @@ static void resize(struct index *ix, uint32_t holder_slots, uint32_t page_slots)
 {
 	struct index to;
 
-	if (init(&to, holder_slots, page_slots)) {
+	if (init(&to, holder_slots, page_slots, ix->head->seed)) {
 		ix->broken = true;
 		return;
 	}
-	to.head->seed = ix->head->seed;
 	to.changed = true;
 	for (size_t i = 0; i < ix->head->holder_slots; i++) {
 		const struct index_holder *h = &ix->holders[i];
 
-		if (h->used && h->check != holder_check(h))
-			to.broken = true;
-		else if (h->used)
+		to.broken |= !holder_ok(ix, i);
+		if (h->used && !to.broken)
 			put_holder(&to, h->hash, h->addr);
 	}
-	for (size_t i = 0; i < ix->head->page_slots && !to.broken; i++) {
+	for (size_t i = 0; i < ix->head->page_slots; i++) {
 		const struct index_page *p = &ix->pages[i];
-		struct index_page *q;
+		size_t at;
 
-		if (!p->used || page_empty(p))
+		to.broken |= !page_ok(ix, i);
+		if (!p->used || page_empty(p) || to.broken)
 			continue;
-		q = put_page(&to, p->key);
-		if (q)
-			*q = *p;
+		at = put_page(&to, p->key);
+		if (at != NOT_A_SLOT)
+			set_page(&to, at, *p);
 	}
 	to.broken |= ix->broken;
 	index_free(ix);
@@ -398,15 +423,17 @@ static void make_room(struct index *ix)
 
 static void set_bits(struct index *ix, struct addr addr, bool taken, bool old)
 {
-	struct index_page *p = put_page(ix, page_of(addr));
-	unsigned int bit = bit_of(addr);
-	uint64_t mask = (uint64_t)1 << bit % 64;
+	size_t i = put_page(ix, page_of(addr));
+	unsigned int word = bit_of(addr) / 64;
+	uint64_t mask = (uint64_t)1 << bit_of(addr) % 64;
+	struct index_page p;
 
-	if (!p)
+	if (i == NOT_A_SLOT)
 		return;
-	p->taken[bit / 64] = taken ? p->taken[bit / 64] | mask : p->taken[bit / 64] & ~mask;
-	p->old[bit / 64] = old ? p->old[bit / 64] | mask : p->old[bit / 64] & ~mask;
-	p->check = page_check(p);
+	p = ix->pages[i];
+	p.taken[word] = taken ? p.taken[word] | mask : p.taken[word] & ~mask;
+	p.old[word] = old ? p.old[word] | mask : p.old[word] & ~mask;
+	set_page(ix, i, p);
 }
 
 void index_add(struct index *ix, const struct ip *ip, uint64_t hash, bool old)
@@ -446,10 +473,10 @@ static void clear_holder(struct index *ix, size_t gap)
 		home = h->hash & mask;
 		if (((i - home) & mask) < ((i - gap) & mask))
 			continue;
-		ix->holders[gap] = *h;
+		set_holder(ix, gap, *h);
 		gap = i;
 	}
-	ix->holders[gap] = (struct index_holder){0};
+	set_holder(ix, gap, (struct index_holder){0});
 	if (ix->head->holders)
 		ix->head->holders--;
 }
@@ -477,16 +504,16 @@ bool index_held(struct index *ix, uint64_t hash, size_t *pos, struct ip *out)
 	uint32_t mask = ix->head->holder_slots - 1;
 
 	while (*pos <= mask && !ix->broken) {
-		const struct index_holder *h = &ix->holders[(hash + (*pos)++) & mask];
+		size_t i = (uint32_t)(hash + (*pos)++) & mask;
+		const struct index_holder *h = &ix->holders[i];
 
-		if (!h->used)
+		ix->broken = !holder_ok(ix, i);
+		if (!h->used || ix->broken)
 			return false;
-		if (h->check != holder_check(h)) {
-			ix->broken = true;
-		} else if (h->hash == hash) {
-			*out = to_ip(h->addr);
-			return true;
-		}
+		if (h->hash != hash)
+			continue;
+		*out = to_ip(h->addr);
+		return true;
 	}
 	return false;
 }
@@ -494,14 +521,12 @@ bool index_held(struct index *ix, uint64_t hash, size_t *pos, struct ip *out)
 bool index_each(struct index *ix, size_t *pos, struct ip *out, uint64_t *hash)
 {
 	while (*pos < ix->head->holder_slots && !ix->broken) {
-		const struct index_holder *h = &ix->holders[(*pos)++];
+		size_t i = (*pos)++;
+		const struct index_holder *h = &ix->holders[i];
 
-		if (!h->used)
+		ix->broken = !holder_ok(ix, i);
+		if (!h->used || ix->broken)
 			continue;
-		if (h->check != holder_check(h)) {
-			ix->broken = true;
-			return false;
-		}
 		*out = to_ip(h->addr);
 		*hash = h->hash;
 		return true;
@@ -519,9 +544,10 @@ static bool walk(
 	while (!after(at, end)) {
 		unsigned int bit = bit_of(at);
 		bool found;
-		const struct index_page *p = page_slot(ix, page_of(at), &found);
+		size_t i = page_slot(ix, page_of(at), &found);
+		const struct index_page *p = &ix->pages[i];
 
-		if (!p)
+		if (i == NOT_A_SLOT)
 			return false;
 		if (!found) {
 			*out = to_ip(at);

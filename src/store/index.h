@@ -10,8 +10,8 @@
  *
  * Two hash tables with linear probing: holders (hash of id and interface -> address, any number per
  * hash) and pages of 512 addresses (taken, and held since an earlier boot), IPv4 as IPv4-mapped
- * IPv6. Every slot carries a check word. Bytes that make no sense set `broken`; the one who uses
- * the index then builds a new one from the store. */
+ * IPv6. Every slot, also an empty one, carries a check word. Bytes that make no sense set `broken`;
+ * the one who uses the index then builds a new one from the store. */
 #pragma once
 
 #include "base/ip.h"

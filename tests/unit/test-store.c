@@ -638,7 +638,7 @@ static void test_killed(void)
 	new_store("killed");
 	CHECK(!range_complete(&wide[0], &e));
 	for (int i = 0; i < 60; i++) {
-		char id[16];
+		char id[32];
 		pid_t pid = fork();
 
 		if (!pid) {
