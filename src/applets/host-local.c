@@ -90,7 +90,9 @@ static int read_store_path(
 		return err_set(e, ERR_INVALID_CONFIG, "dataDir is too long: %.64s...", dir);
 	memcpy(c->store, dir, len + 1);
 	clean_path(c->store);
-	strcat(strcat(c->store, "/"), req->network);
+	len = strlen(c->store);
+	c->store[len] = '/';
+	strcpy(c->store + len + 1, req->network);
 	return 0;
 }
 

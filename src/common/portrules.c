@@ -162,13 +162,16 @@ static void set_localnet(const struct devs *d, const char *value)
 		sysctl_ensure(portrules_sysctl(d->list[i], path), value);
 }
 
-/* Deletes the table if it serves nobody any more; the kernel decides that in one step. The links'
- * route_localnet goes with the guard: should an ADD have made a new table in between, it finds the
- * old value or ours, and gets it back. */
+/* Deletes the table if it serves nobody any more; the kernel decides that in one step, the question
+ * before only spares us refusals. The links' route_localnet goes with the guard: should an ADD have
+ * made a new table in between, it finds the old value or ours, and gets it back. */
 static void sweep(struct nft *n)
 {
 	struct devs devs = {0};
+	autonl *nl = NULL;
 
+	if (nft_set_is_empty(&port_table, PORT_OWNERS, &nl) != 1)
+		return;
 	if (!nft_elems(n, &port_table, PORT_LOCALNET, take_dev, forget_devs, &devs)) {
 		nft_begin(n, 0);
 		nft_set_del_empty(n, &port_table, PORT_OWNERS);
@@ -374,7 +377,6 @@ static int take_nth(struct port_place *p, void *arg)
 /* The element is in the way, and its owner has no record. Deletes it, unless it changes. */
 static int remove_orphan(struct attempt *a, const struct port_place *p)
 {
-	struct removal r = {a->n, &(struct portmaps){0}, true};
 	char comment[NFT_COMMENT_SIZE];
 	struct owner_ref ref;
 	autoportmaps m = {0};
@@ -384,9 +386,9 @@ static int remove_orphan(struct attempt *a, const struct port_place *p)
 	if (ret || comment_of(a->n, p->set, &p->elem.key, comment) || !owner_parse(comment, &ref) ||
 		portrules_load(a->n, ref.hash, &m) != -ENOENT)
 		return 0;
-	nft_begin(r.n, genid);
-	nft_elems_del(r.n, &port_table, p->set, &p->elem, 1);
-	return nft_commit(r.n, NULL);
+	nft_begin(a->n, genid);
+	nft_elems_del(a->n, &port_table, p->set, &p->elem, 1);
+	return nft_commit(a->n, NULL);
 }
 
 static int say_conflict(
@@ -401,7 +403,8 @@ static int say_conflict(
 	ifname = id ? strtok_r(NULL, " ", &save) : NULL;
 	for (size_t i = 0; i < holder->len; i++)
 		if (holder->list[i].host_port == p->m->host_port &&
-			holder->list[i].proto == p->m->proto)
+			holder->list[i].proto == p->m->proto &&
+			holder->list[i].addr.family == p->m->addr.family)
 			ip_format(&holder->list[i].addr, addr);
 	ip_format(&p->m->host, host);
 	err_set(e, ERR_CONFLICT,
@@ -491,13 +494,19 @@ static int conflict(struct attempt *a, int i, struct err *e)
 	return say_conflict(&p, &holder, e);
 }
 
-/* Something is not there: the table, a masquerade set, or what we wanted to delete. */
-static int find_missing(struct attempt *a)
+/* Looks at what is there: a refused transaction costs a grace period, some milliseconds, a question
+ * microseconds. 0 or -errno. */
+static int look(struct attempt *a)
 {
+	struct nft_key owner = portlayout_owner_key(a->m->hash, 0);
 	char name[PORT_MASQ];
-	bool found = false;
-	int ret = nft_table_get(a->n, &port_table);
+	int ret = nft_elem_get(a->n, &port_table, PORT_OWNERS, &owner, NULL, NULL);
 
+	if (ret && ret != -ENOENT)
+		return ret;
+	a->replace = !ret;
+	if (ret)
+		ret = nft_table_get(a->n, &port_table);
 	if (ret && ret != -ENOENT)
 		return ret;
 	a->table = ret == -ENOENT;
@@ -507,10 +516,7 @@ static int find_missing(struct attempt *a)
 		if (ret && ret != -ENOENT)
 			return ret;
 		a->masq[i] = ret == -ENOENT;
-		found |= a->masq[i];
 	}
-	if (!a->table && !found)
-		a->careful = true;
 	return 0;
 }
 
@@ -523,18 +529,14 @@ static int learn(struct attempt *a, int r, const struct nft_failure *f, struct e
 
 	if (taken && f->index >= a->places_at)
 		ret = conflict(a, f->index - a->places_at, e);
-	else if (taken && f->index >= a->owner_at + (int)a->m->records)
+	else if (taken && a->owner_at < INT_MAX && f->index >= a->owner_at + (int)a->m->records)
 		remove_orphan_gate(a->n, a->m->hash);
-	else if (taken && f->index >= a->owner_at)
-		a->replace = true;
 	else if (nft_raced(r))
-		ret = find_missing(a);
+		a->careful = true;
 	else
 		ret = r;
-	if (!ret)
-		return 0;
-	if (e->set)
-		return -1;
+	if (!ret || e->set)
+		return ret;
 	err_sys(e, -ret, ERR_SYSTEM, "unable to set up nftables rules for port mappings");
 	return f->ext[0] ? err_detail(e, "%s", f->ext) : -1;
 }
@@ -585,7 +587,9 @@ static int add(struct attempt *a, bool prepare, struct err *e)
 			return -1;
 		if (ret)
 			continue;
-		ret = try_add(a, &f);
+		ret = look(a);
+		if (!ret)
+			ret = try_add(a, &f);
 		if (!ret)
 			return 0;
 		if (learn(a, ret, &f, e))
@@ -664,7 +668,7 @@ static int check_place(struct port_place *p, void *arg)
 	if ((!ret && a->same) || (p->claim && is_yielded(a, p)))
 		return 0;
 	return err_set(a->e, ERR_CHECK,
-		"missing hostport rules in "%s": host port %u/%s %s", p->set, p->m->host_port,
+		"missing hostport rules in \"%s\": host port %u/%s %s", p->set, p->m->host_port,
 		portproto_name(p->m->proto), ret ? "is not mapped" : "leads elsewhere");
 }
 
@@ -689,13 +693,13 @@ static int check_chains(struct audit *a)
 		use = 0;
 		if (nft_chain_get(a->n, &port_table, chains[i].name, take_use, &use) ||
 			use < chains[i].rules)
-			return err_set(a->e, ERR_CHECK, "missing hostport rules in "%s" chain",
+			return err_set(a->e, ERR_CHECK, "missing hostport rules in \"%s\" chain",
 				chains[i].name);
 	}
 	portlayout_gate_name(a->m->hash, gate);
 	if ((a->m->gates[0] || a->m->gates[1]) &&
 		(nft_chain_get(a->n, &port_table, gate, take_use, &use) || use < 2))
-		return err_set(a->e, ERR_CHECK, "missing hostport rules in "%s" chain", gate);
+		return err_set(a->e, ERR_CHECK, "missing hostport rules in \"%s\" chain", gate);
 	return 0;
 }
 

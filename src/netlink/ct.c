@@ -112,7 +112,7 @@ struct search {
 
 static bool matches(const struct ct_filter *f, const struct ct_flow *flow)
 {
-	return flow->orig.src.family == f->family && flow->orig.proto == f->proto &&
+	return (!f->family || flow->orig.src.family == f->family) && flow->orig.proto == f->proto &&
 	       (!f->orig_dport || flow->orig.dport == f->orig_dport) &&
 	       (!f->reply_src.family || !ip_cmp(&flow->reply.src, &f->reply_src));
 }

@@ -24,10 +24,11 @@ struct ct_flow {
 	uint32_t id;
 };
 
-/* Which flows are wanted. Members that are 0 do not narrow the choice, family and proto must be set.
+/* Which flows are wanted. Members that are 0 do not narrow the choice; proto must be set, and family
+ * when reply_src is.
  * Kernels from 5.8 on choose by themselves and copy only these out; for older ones it is done here. */
 struct ct_filter {
-	uint8_t family; /* AF_INET, AF_INET6 */
+	uint8_t family; /* AF_INET, AF_INET6, AF_UNSPEC: both */
 	uint8_t proto;
 	uint16_t orig_dport;
 	struct ip reply_src;

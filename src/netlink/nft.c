@@ -184,7 +184,9 @@ static void make_room(struct nft *n)
 
 	if (n->batch.len > 64 * 1024 && n->batch.len < INT_MAX / 2) {
 		want = (int)n->batch.len + 4096;
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &want, sizeof(want));
+		/* Without the capability, in a user namespace, as far as net.core.wmem_max goes. */
+		if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &want, sizeof(want)))
+			setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
 	}
 	if (n->count > 64)
 		setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &one, sizeof(one));

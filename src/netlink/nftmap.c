@@ -1,6 +1,57 @@
 #include "netlink/nftmap.h"
 
+#include "base/trace.h"
 #include "netlink/nftpriv.h"
+
+#include <errno.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* What the first datagram of a listing says. */
+static int has_elements(const char *buf, size_t len)
+{
+	const struct nlattr *a[NFTA_SET_ELEM_LIST_MAX + 1];
+	const struct nlmsghdr *m = (const void *)buf;
+	const struct nlmsgerr *err = (const void *)(buf + NLMSG_HDRLEN);
+
+	if (len < NLMSG_HDRLEN || m->nlmsg_len < NLMSG_HDRLEN)
+		return -EIO;
+	/* Only elements make a message larger than the buffer. */
+	if (m->nlmsg_len > len)
+		return 1;
+	if (m->nlmsg_type == NLMSG_ERROR && m->nlmsg_len >= NLMSG_HDRLEN + sizeof(*err))
+		return err->error;
+	if (m->nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWSETELEM))
+		return 0;
+	nl_parse(m, sizeof(struct nfgenmsg), a, NFTA_SET_ELEM_LIST_MAX);
+	return a[NFTA_SET_ELEM_LIST_ELEMENTS] && nl_first(a[NFTA_SET_ELEM_LIST_ELEMENTS]);
+}
+
+int nft_set_is_empty(const struct nft_table *t, const char *set, struct nl **nl)
+{
+	uint64_t start = trace_start();
+	autoerr ignored = {0};
+	autoreq r = {0};
+	char buf[512];
+	ssize_t got;
+	int ret;
+
+	nft_question(&r, NFT_MSG_GETSETELEM, NLM_F_DUMP, t->family);
+	nl_put_str(&r, NFTA_SET_ELEM_LIST_TABLE, t->name);
+	nl_put_str(&r, NFTA_SET_ELEM_LIST_SET, set);
+	if (r.overflow || nl_open(nl, NETLINK_NETFILTER, &ignored))
+		return ignored.sys ? -ignored.sys : -ENOMEM;
+	/* Closing the socket ends the listing; nl_query() would read all of it. */
+	if (send(nl_fd(*nl), r.buf, r.len, 0) < 0)
+		return -errno;
+	do {
+		got = recv(nl_fd(*nl), buf, sizeof(buf), 0);
+	} while (got < 0 && errno == EINTR);
+	ret = got < 0 ? -errno : has_elements(buf, (size_t)got);
+	trace_step(start, TRACE_NETLINK, ret < 0 ? -ret : 0, "is %s empty", set);
+	return ret < 0 ? ret : !ret;
+}
 
 int nft_set_del_empty(struct nft *n, const struct nft_table *t, const char *set)
 {

@@ -75,7 +75,8 @@ int tc_qdisc_get(struct nl *nl, uint32_t index, uint32_t parent, struct qdisc *o
 	int ret;
 
 	*out = (struct qdisc){0};
-	start(&req, RTM_GETQDISC, 0, index, parent);
+	/* Without ECHO the kernel tells everybody but us; without ACK silence would have no end. */
+	start(&req, RTM_GETQDISC, NLM_F_ECHO | NLM_F_ACK, index, parent);
 	ret = nl_query(nl, &req, read_qdisc, NULL, out);
 	/* Depending on version and place the kernel says EINVAL, or answers nothing. */
 	if (ret == -EINVAL || (!ret && !out->kind[0]))

@@ -545,7 +545,7 @@ static bool walk(
 		unsigned int bit = bit_of(at);
 		bool found;
 		size_t i = page_slot(ix, page_of(at), &found);
-		const struct index_page *p = &ix->pages[i];
+		const struct index_page *p;
 
 		if (i == NOT_A_SLOT)
 			return false;
@@ -553,6 +553,7 @@ static bool walk(
 			*out = to_ip(at);
 			return !old;
 		}
+		p = &ix->pages[i];
 		at.lo -= bit;
 		for (unsigned int w = bit / 64; w < PAGE_WORDS; w++, bit = w * 64) {
 			uint64_t hits = (old ? p->old[w] : ~p->taken[w]) & ~(uint64_t)0 << bit % 64;

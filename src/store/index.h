@@ -43,7 +43,7 @@ int index_init(struct index *ix);
  * or -errno (-ESTALE: of another state) with ix empty. */
 int index_open(struct index *ix, const char *path, const struct stat *st, const char *boot);
 
-/* The same on bytes in memory that stay the caller's: only their shape is checked, no state. */
+/* The same on a mapping: only its shape is checked. Taken over on success. Returns 0 or -EINVAL. */
 int index_attach(struct index *ix, void *bytes, size_t size);
 
 /* Unmaps or frees. */

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/xattr.h>
 
 #define LOCK_NAME  "lock"
@@ -173,9 +175,25 @@ static int rebuild(struct store *s)
 	return 0;
 }
 
+/* A store that several machines share would hold leases of other boots that are in use. */
+static bool is_local(int fd)
+{
+	static const uint32_t local[] = {0xef53 /* ext4 */, 0x58465342 /* xfs */,
+		0x9123683e /* btrfs */, 0x01021994 /* tmpfs */, 0x794c7630 /* overlay */,
+		0x2fc12fc1 /* zfs */, 0xf2f52010 /* f2fs */, 0xca451a4e /* bcachefs */};
+	struct statfs st;
+
+	if (fstatfs(fd, &st) < 0)
+		return false;
+	for (size_t i = 0; i < array_len(local); i++)
+		if ((uint32_t)st.f_type == local[i])
+			return true;
+	return false;
+}
+
 static void read_boot(struct store *s)
 {
-	autoclose int fd = open(BOOT_FILE, O_RDONLY | O_CLOEXEC);
+	autoclose int fd = is_local(s->dir) ? open(BOOT_FILE, O_RDONLY | O_CLOEXEC) : -1;
 	char text[INDEX_BOOT_LEN];
 
 	if (fd >= 0 && read(fd, text, sizeof(text)) == (ssize_t)sizeof(text) &&
@@ -298,10 +316,8 @@ int store_draft(const struct store *s, const struct holder *holder, struct draft
 		return err_set(e, ERR_INVALID_ENVIRONMENT, "container ID is too long for a lease");
 	start = trace_start();
 	d->fd = openat(s->dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (d->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT))
-		return 0;
 	if (d->fd < 0)
-		return err_sys(e, errno, ERR_IO, "cannot create a lease");
+		return 0; /* whatever the reason: the other way is tried, and reports */
 	ret = write_lease(s, d->fd, &d->text);
 	trace_step(start, TRACE_FILE, -ret, "write lease");
 	return ret ? err_sys(e, -ret, ERR_IO, "cannot write a lease") : 0;

@@ -41,8 +41,7 @@ qdiscs() {
 	host tc -j -d qdisc show dev "$1" | jq -r '.[] | select(.kind == "tbf" or .kind == "ingress"
 		or .kind == "clsact") | "\(.kind) \(.handle) \(.options.rate // "")"' | sed 's/ $//'
 }
-# One TBF: "rate RATEbit burst BURST lat|limit ..", as tc says it.
-tbf() { host tc -r qdisc show dev "$1" root | head -n 1; }
+tbf() { host tc qdisc show dev "$1" root | head -n 1; }
 
 redirects_to() {
 	[[ $(host tc filter show dev "$1" parent ffff:) == *"Egress Redirect to device $2"* ]]
@@ -96,10 +95,11 @@ near() {
 	pair c1
 	ok ADD bandwidth c1 <<<"$(config '{"ingressRate":1000000,"ingressBurst":800000,
 		"egressRate":2000000,"egressBurst":400000}')"
-	[[ $(tbf veth0) == *'rate 1Mbit burst 100000b '* ]] || tbf veth0
-	[[ $(tbf "$IFB") == *'rate 2Mbit burst 50000b '* ]] || tbf "$IFB"
 	# (limit - burst) / rate is what tc prints as latency.
-	[[ $(tbf veth0) == *' lat 25'* && $(tbf "$IFB") == *' lat 25'* ]]
+	tbf veth0
+	tbf "$IFB"
+	[[ $(tbf veth0) == *'rate 1Mbit burst 100000b lat 25'* ]]
+	[[ $(tbf "$IFB") == *'rate 2Mbit burst 50000b lat 25'* ]]
 }
 
 @test "what the container receives keeps to the ingress rate" {
@@ -149,8 +149,9 @@ near() {
 	ok ADD bandwidth c1 <<<"$(config '{"ingressRate":0,"ingressBurst":0,"egressRate":0,"egressBurst":0}')"
 	is '.interfaces | length' 2
 	nothing_left veth0
-	ok CHECK bandwidth c1 <<<"$(config '{}')"
 	ok DEL bandwidth c1 <<<"$(config '{}')"
+	# Debian's Go plugin crashes on this.
+	! is_cnibox || ok CHECK bandwidth c1 <<<"$(config '{}')"
 }
 
 @test "limits by capability, in the spelling containerd sends" {
@@ -203,7 +204,7 @@ near() {
 
 @test "only a veth whose other end the result names is shaped" {
 	pair c1
-	inside c1 ip link add d0 type dummy
+	inside c1 ip link add d0 type ifb
 	fails 100 'was not a veth interface' ADD bandwidth c1 d0 <<<"$(config "$BOTH" c1 d0)"
 	fails 100 'no veth peer: could not look up' ADD bandwidth c1 net9 <<<"$(config "$BOTH" c1 net9)"
 	fails 7 'no veth peer of container interface found in host ns' ADD bandwidth c1 \
@@ -239,8 +240,8 @@ near() {
 		ok ADD bandwidth c1 <<<"$(config "{\"ingressRate\":10000000,\"ingressBurst\":$burst,
 			\"egressRate\":10000000,\"egressBurst\":$burst}")"
 		# A second of the rate and 25 ms of it: 1281250 bytes, whatever the burst.
-		host tc -j qdisc show dev veth0 root
-		host_is '.[0].options.rate' 1250000 tc -j qdisc show dev veth0 root
+		host_is '.[0].options | [.rate, .limit]' '[1250000,1281250]' tc -j qdisc show dev veth0 root
+		host_is '.[0].options | [.rate, .limit]' '[1250000,1281250]' tc -j qdisc show dev "$IFB" root
 		ok CHECK bandwidth c1 <<<"$(config "{\"ingressRate\":10000000,\"ingressBurst\":$burst,
 			\"egressRate\":10000000,\"egressBurst\":$burst}")"
 		# The whole burst is there: 3 MB at once, which would take 2.4 s.
@@ -262,8 +263,7 @@ near() {
 	pair c1
 	ok ADD bandwidth c1 <<<"$(config "$conf")"
 	# 20 ms at 100 MB/s.
-	[[ $(host tc -r qdisc show dev veth0 root) == *'limit 2000000b'* ]] ||
-		[[ $(host tc -r -j qdisc show dev veth0 root) == *2000000* ]]
+	host_is '.[0].options.limit' 2000000 tc -j qdisc show dev veth0 root
 	ok CHECK bandwidth c1 <<<"$(config "$conf")"
 	fails 101 "Limit doesn't match" CHECK bandwidth c1 <<<"$(config "$conf" | jq '.latency = 30')"
 	fails 7 latency ADD bandwidth c1 <<<"$(config "$conf" | jq '.latency = 0')"
@@ -347,7 +347,7 @@ near() {
 @test "an ADD that fails halfway leaves nothing" {
 	only_cnibox "the Go plugin has no rollback"
 	pair c1
-	host ip link add other type dummy
+	host ip link add other type ifb
 	host tc qdisc add dev veth0 ingress
 	host tc filter add dev veth0 parent ffff: prio 1 protocol all u32 match u32 0 0 \
 		action mirred egress redirect dev other
@@ -365,14 +365,14 @@ near() {
 	only_cnibox "the Go plugin fails beside clsact"
 	pair c1
 	host tc qdisc add dev veth0 clsact
-	host tc filter add dev veth0 ingress prio 7 protocol ip u32 match ip dport 1 0xffff action drop
+	host tc filter add dev veth0 ingress prio 7 protocol ip u32 match ip dport 1 0xffff flowid 1:1
 	ok ADD bandwidth c1 <<<"$(config "$BOTH")"
 	ok CHECK bandwidth c1 <<<"$(config "$BOTH")"
 	[[ $(host tc filter show dev veth0 ingress) == *"Egress Redirect to device $IFB"* ]]
 	inside c1 ping -c1 -W2 10.9.0.1
 	ok DEL bandwidth c1 <<<"$(config "$BOTH")"
 	same "qdiscs" 'clsact ffff:' "$(qdiscs veth0)"
-	[[ $(host tc filter show dev veth0 ingress) == *'pref 7'*gact* ]]
+	[[ $(host tc filter show dev veth0 ingress) == *'pref 7 u32'* ]]
 	[[ $(host tc filter show dev veth0 ingress) != *mirred* ]]
 }
 
@@ -436,7 +436,7 @@ broken() {
 @test "a link of another kind under the IFB's name is left alone" {
 	only_cnibox "the Go plugin deletes it"
 	pair c1
-	host ip link add "$IFB" type dummy
+	host ip link add "$IFB" type bridge
 	ok ADD bandwidth c1 <<<"$(config "$BOTH")"
 	holds ".interfaces[2].name != \"$IFB\""
 	ok DEL bandwidth c1 <<<"$(config "$BOTH")"

@@ -606,7 +606,7 @@ static void test_parallel(void)
 
 		if (!pid) {
 			for (int k = 0; k < 25; k++) {
-				char id[16];
+				char id[32];
 
 				snprintf(id, sizeof(id), "c%d-%d", i, k);
 				if (*take_next(&set, id, "", false) == '-')

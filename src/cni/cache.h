@@ -1,0 +1,43 @@
+/* The runtime's result cache, in libcni's place and format: results/NETWORK-CONTAINER-IFNAME below
+ * the cache directory, one compact JSON object. reference/protocol.md 3.5. */
+#pragma once
+
+#include "base/err.h"
+#include "result/result.h"
+#include "json/json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CACHE_DIR "/var/lib/cni"
+
+struct cache_entry {
+	char *network, *id, *ifname, *netns;
+	char *args;     /* CNI_ARGS, pairs joined by ';'; "" when none */
+	json *cap_args; /* object or NULL */
+	char *config;   /* the list's bytes, decoded */
+	size_t config_len;
+	json *result; /* as it stands in the file, or NULL: an ADD that never returned */
+};
+
+/* Writes (replaces) an entry: to a temporary name, flushed if asked, renamed. Directories are 0700,
+ * the file 0600. */
+int cache_write(const char *dir, const struct cache_entry *c, bool flush, struct err *e);
+
+/* Reads the entry of an attachment. Returns 0, 1 when there is none (or none that can be used:
+ * torn, of another kind, of another attachment with the same file name; then *why, when not NULL,
+ * is set to the reason), -1 with e set when the directory itself cannot be used. */
+int cache_read(const char *dir, const char *network, const char *id, const char *ifname,
+	struct cache_entry *c, struct err *why, struct err *e);
+
+/* Removes it; nothing there is fine. */
+int cache_remove(
+	const char *dir, const char *network, const char *id, const char *ifname, struct err *e);
+
+/* Calls fn for every usable entry, in bytewise order of the files; stops when fn returns non-zero.
+ * A missing directory has none. */
+int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg), void *arg,
+	struct err *e);
+
+void cache_entry_free(struct cache_entry *c);
+#define autoentry __attribute__((cleanup(cache_entry_free))) struct cache_entry

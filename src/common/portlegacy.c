@@ -1,0 +1,167 @@
+#include "common/portlegacy.h"
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "netlink/nl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ATTEMPTS    20
+/* "CNI-DN-" and 21 hex digits: iptables allows chain names of 28. */
+#define CHAIN_HASH  21
+#define CHAIN_SIZE  (sizeof("CNI-DN-") + CHAIN_HASH)
+
+struct found {
+	const char *comment; /* of the rules wanted, or NULL */
+	const char *jump;    /* or the chain they lead to */
+	const struct result *prev;
+	uint64_t *handles;
+	size_t len;
+};
+
+static bool has_bytes(const struct nlattr *data, uint16_t attr, const struct ip *ip)
+{
+	const struct nlattr *x[8], *d[NFTA_DATA_MAX + 1];
+
+	nl_parse_nested(data, x, 7);
+	if (!x[attr])
+		return false;
+	nl_parse_nested(x[attr], d, NFTA_DATA_MAX);
+	return nl_len(d[NFTA_DATA_VALUE]) == ip_size(ip) &&
+	       !memcmp(nl_data(d[NFTA_DATA_VALUE]), ip->bytes, ip_size(ip));
+}
+
+/* Whether an address occurs in a rule: as what it translates to, or compares with. */
+static bool mentions(const struct nft_rule_info *r, const struct ip *ip)
+{
+	const struct nlattr *at = NULL, *data;
+	const char *name;
+
+	while ((at = nft_expr_next(r, at, &name, &data)))
+		if ((!strcmp(name, "immediate") && has_bytes(data, NFTA_IMMEDIATE_DATA, ip)) ||
+			(!strcmp(name, "cmp") && has_bytes(data, NFTA_CMP_DATA, ip)))
+			return true;
+	return false;
+}
+
+static bool wanted(const struct found *f, const struct nft_rule_info *r)
+{
+	if (f->jump)
+		return !strcmp(r->jump, f->jump);
+	if (strcmp(r->comment, f->comment) != 0)
+		return false;
+	for (size_t i = 0; f->prev && i < f->prev->ips_len; i++)
+		if (mentions(r, &f->prev->ips[i].address.ip))
+			return true;
+	return !f->prev || !f->prev->ips_len;
+}
+
+static int take(const struct nft_rule_info *r, void *arg)
+{
+	struct found *f = arg;
+	uint64_t *p;
+
+	if (!wanted(f, r))
+		return 0;
+	p = reallocarray(f->handles, f->len + 1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	f->handles = p;
+	f->handles[f->len++] = r->handle;
+	return 0;
+}
+
+static void again(void *arg)
+{
+	((struct found *)arg)->len = 0;
+}
+
+/* Adds the deletion of the rules found in a chain to the batch. 0, -ENOENT: no such chain, -errno. */
+static int put_rules(struct nft *n, const struct nft_table *t, const char *chain, struct found *f)
+{
+	int ret = nft_rules(n, t, chain, take, again, f);
+
+	for (size_t i = 0; !ret && i < f->len; i++)
+		nft_rule_del(n, t, chain, f->handles[i]);
+	f->len = 0;
+	return ret == -ENOENT ? 0 : ret;
+}
+
+/* One transaction, again while others change the same chains. */
+static int remove_hashed(
+	struct nft *n, const struct nft_table *t, const char *entry, const char *chain)
+{
+	struct found f = {.jump = chain};
+	int ret = 0;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		ret = nft_chain_get(n, t, chain, NULL, NULL);
+		if (ret)
+			break;
+		nft_begin(n, 0);
+		ret = put_rules(n, t, entry, &f);
+		if (!ret) {
+			nft_chain_del(n, t, chain);
+			ret = nft_commit(n, NULL);
+		}
+		if (!nft_raced(ret))
+			break;
+	}
+	free(f.handles);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static int remove_commented(
+	struct nft *n, const struct nft_table *t, const char *id, const struct result *prev)
+{
+	static const char *const chains[] = {"hostports", "hostip_hostports", "masquerading"};
+	struct found f = {.comment = id, .prev = prev};
+	int ret = 0;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		ret = nft_table_get(n, t);
+		if (ret)
+			break;
+		nft_begin(n, 0);
+		for (size_t c = 0; c < array_len(chains) && !ret; c++)
+			ret = put_rules(n, t, chains[c], &f);
+		ret = ret ? ret : nft_commit(n, NULL);
+		if (!nft_raced(ret))
+			break;
+	}
+	free(f.handles);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+int portlegacy_del(struct nft *n, const struct owner *o, bool rules, const struct result *prev,
+	struct err *e)
+{
+	static const uint8_t families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
+	char hash[CHAIN_HASH + 1], dn[CHAIN_SIZE], sn[CHAIN_SIZE];
+	int ret = 0;
+
+	hash_hex(hash, CHAIN_HASH, o->network, o->id, NULL);
+	snprintf(dn, sizeof(dn), "CNI-DN-%s", hash);
+	snprintf(sn, sizeof(sn), "CNI-SN-%s", hash);
+	for (size_t i = 0; i < array_len(families) && !ret; i++) {
+		const struct nft_table nat = {families[i], "nat"};
+		const struct nft_table hostport = {families[i], "cni_hostport"};
+
+		/* Without iptables' table one question is enough. */
+		ret = nft_table_get(n, &nat);
+		if (!ret)
+			ret = remove_hashed(n, &nat, "CNI-HOSTPORT-DNAT", dn);
+		if (!ret)
+			ret = remove_hashed(n, &nat, "CNI-HOSTPORT-SNAT", sn);
+		if (ret == -ENOENT)
+			ret = 0;
+		if (!ret && rules)
+			ret = remove_commented(n, &hostport, o->id, prev);
+	}
+	if (ret)
+		return err_sys(e, -ret, ERR_SYSTEM,
+			"cannot remove what another portmap made for container \"%s\"", o->id);
+	return 0;
+}
