@@ -16,20 +16,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Closing a socket makes the kernel wait until everything that was deleted is freed, a grace period
- * of 10 to 20 ms. So a socket is kept until the process ends: what else a DEL does then covers the
- * wait. All our tables are in the one namespace the process runs in. */
-static struct nl *parked;
-
 int nft_open(struct nft **out, struct err *e)
 {
 	struct nft *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return err_set(e, ERR_SYSTEM, "out of memory");
-	if (parked) {
-		n->nl = take_ptr(parked);
-	} else if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
+	if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
 		free(n);
 		return -1;
 	}

@@ -6,6 +6,9 @@
 #include <endian.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -216,35 +219,53 @@ static void reset(struct nl_req *r)
 /* What the trace says a request is: the first message's type. */
 static const char *type_name(int protocol, uint16_t type, char text[static 24])
 {
+#define ROUTE(t, n)                                                                                \
+	{                                                                                          \
+		NETLINK_ROUTE, t, n                                                                \
+	}
+#define NFT(t, n)                                                                                  \
+	{                                                                                          \
+		NETLINK_NETFILTER, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_##t, n                      \
+	}
 	static const struct {
-		uint16_t type;
+		uint16_t protocol, type;
 		const char *name;
 	} names[] = {
-		{RTM_NEWLINK, "newlink"},
-		{RTM_DELLINK, "dellink"},
-		{RTM_GETLINK, "getlink"},
-		{RTM_SETLINK, "setlink"},
-		{RTM_NEWADDR, "newaddr"},
-		{RTM_DELADDR, "deladdr"},
-		{RTM_GETADDR, "getaddr"},
-		{RTM_NEWROUTE, "newroute"},
-		{RTM_DELROUTE, "delroute"},
-		{RTM_GETROUTE, "getroute"},
-		{RTM_NEWQDISC, "newqdisc"},
-		{RTM_DELQDISC, "delqdisc"},
-		{RTM_GETQDISC, "getqdisc"},
-		{RTM_NEWTFILTER, "newtfilter"},
-		{RTM_GETTFILTER, "gettfilter"},
-		{RTM_NEWLINKPROP, "newlinkprop"},
-		{RTM_DELTFILTER, "deltfilter"},
-		{RTM_NEWNEIGH, "newneigh"},
+		ROUTE(RTM_NEWLINK, "newlink"),
+		ROUTE(RTM_DELLINK, "dellink"),
+		ROUTE(RTM_GETLINK, "getlink"),
+		ROUTE(RTM_SETLINK, "setlink"),
+		ROUTE(RTM_NEWADDR, "newaddr"),
+		ROUTE(RTM_DELADDR, "deladdr"),
+		ROUTE(RTM_GETADDR, "getaddr"),
+		ROUTE(RTM_NEWROUTE, "newroute"),
+		ROUTE(RTM_DELROUTE, "delroute"),
+		ROUTE(RTM_GETROUTE, "getroute"),
+		ROUTE(RTM_NEWQDISC, "newqdisc"),
+		ROUTE(RTM_DELQDISC, "delqdisc"),
+		ROUTE(RTM_GETQDISC, "getqdisc"),
+		ROUTE(RTM_NEWTFILTER, "newtfilter"),
+		ROUTE(RTM_GETTFILTER, "gettfilter"),
+		ROUTE(RTM_DELTFILTER, "deltfilter"),
+		ROUTE(RTM_NEWLINKPROP, "newlinkprop"),
+		NFT(GETTABLE, "nft gettable"),
+		NFT(GETCHAIN, "nft getchain"),
+		NFT(GETRULE, "nft getrule"),
+		NFT(GETSET, "nft getset"),
+		NFT(GETSETELEM, "nft getsetelem"),
+		NFT(GETGEN, "nft getgen"),
+		{NETLINK_NETFILTER, NFNL_MSG_BATCH_BEGIN, "nft batch"},
+		{NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_GET, "ct get"},
+		{NETLINK_NETFILTER, NFNL_SUBSYS_CTNETLINK << 8 | IPCTNL_MSG_CT_DELETE, "ct delete"},
 	};
 
-	for (size_t i = 0; protocol == NETLINK_ROUTE && i < array_len(names); i++)
-		if (names[i].type == type)
+	for (size_t i = 0; i < array_len(names); i++)
+		if (names[i].protocol == protocol && names[i].type == type)
 			return names[i].name;
 	snprintf(text, 24, "%d/%#x", protocol, type);
 	return text;
+#undef ROUTE
+#undef NFT
 }
 
 struct batch {
