@@ -299,6 +299,15 @@ static pid_t start(const char *path, char *const *argv, char *const *env, const 
 	return pid;
 }
 
+/* A plugin that hangs is ended, and with it the run. */
+static volatile pid_t running;
+static void late(int sig)
+{
+	(void)sig;
+	if (running > 0)
+		kill(running, SIGKILL);
+}
+
 static double now_ms(void)
 {
 	struct timespec t;
@@ -328,15 +337,17 @@ static void call(struct call *c)
 	io[1] = out[1];
 	io[2] = memfd_create("stderr", MFD_CLOEXEC);
 
+	alarm(30);
 	from = now_ms();
 	if (c->trace) {
-		pid = start_stopped(c->path, argv, env, io);
+		pid = running = start_stopped(c->path, argv, env, io);
 		c->status = follow(pid, c);
 	} else {
-		pid = start(c->path, argv, env, io);
+		pid = running = start(c->path, argv, env, io);
 		waitpid(pid, &c->status, 0);
 	}
 	c->ms = now_ms() - from;
+	alarm(0);
 
 	close(io[0]);
 	close(out[1]);
@@ -596,6 +607,7 @@ static void serve(const struct side *s, int sock, const char *store)
 	struct order o;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGALRM, late);
 	make_node(store);
 	while (read(sock, &o, sizeof(o)) == sizeof(o)) {
 		struct reply r = {0};

@@ -57,9 +57,10 @@ static char *clean_path(const char *path, struct err *e)
 
 	buf_printf(&in, "%s/%s", cwd ? cwd : "", path);
 	out = in.failed ? NULL : malloc(in.len + 2);
-	if (!out) {
+	if (!out || (*path != '/' && !cwd)) {
+		free(out);
 		buf_free(&in);
-		err_set(e, ERR_SYSTEM, "out of memory");
+		err_set(e, ERR_SYSTEM, "cannot make %s absolute", path);
 		return NULL;
 	}
 	out[0] = '\0';
@@ -107,9 +108,14 @@ static int prepare(struct context *c, const struct options *opt, const char *net
 		c->cap_args = json_parse(opt->cap_args, strlen(opt->cap_args), ERR_DECODE, e);
 		if (!c->cap_args)
 			return err_wrap(e, "CAP_ARGS");
-		if (!json_is_object(c->cap_args))
+		if (!json_is_object(c->cap_args) && !json_is_null(c->cap_args))
 			return err_set(e, ERR_DECODE, "CAP_ARGS: expected object, got %s",
 				json_type_name(c->cap_args));
+		/* null and {} are none */
+		if (!json_iter(c->cap_args)) {
+			json_free(c->cap_args);
+			c->cap_args = NULL;
+		}
 	}
 	if (check_args(opt->args, e))
 		return -1;
@@ -300,9 +306,13 @@ static int list_of_entry(
 {
 	autoerr ignored = {0};
 
-	return entry->config_len ? conflist_parse(l, entry->config, entry->config_len, false,
-					   c->opt->conf_dir, &ignored)
-				 : -1;
+	if (!entry->config_len || conflist_parse(l, entry->config, entry->config_len, false,
+					  c->opt->conf_dir, &ignored))
+		return -1;
+	if (!strcmp(l->name, entry->network))
+		return 0;
+	conflist_free(l);
+	return -1;
 }
 
 /* What this call names beats what the cache remembers. */
@@ -371,6 +381,7 @@ static int tool_check(const struct context *c, const struct conflist *l, struct 
 	autoresult r = {0};
 	autoerr why = {0};
 	bool have = false;
+	struct attach a = c->attach;
 	int cmp;
 
 	if (cni_version_cmp(l->version, "0.4.0", &cmp, e))
@@ -388,7 +399,10 @@ static int tool_check(const struct context *c, const struct conflist *l, struct 
 		fprintf(stderr, "cnitool: the cache entry is not used: %s\n", why.msg);
 	if (cached_result(&entry, l, &r, &have, e))
 		return err_wrap(e, "failed to get network \"%s\" cached result", l->name);
-	return list_check(l, &c->attach, have ? &r : NULL, e);
+	/* All but CNI_PATH has to be as it was for ADD (SPEC, section 2, CHECK). */
+	if (entry.id)
+		a = attach_of_entry(c, &entry);
+	return list_check(l, &a, have ? &r : NULL, e);
 }
 
 /* ---- gc ---- */
@@ -481,7 +495,7 @@ static int sweep_entry(const struct cache_entry *entry, void *arg)
 	/* The arguments of the attachment, not of this call. */
 	none.attach.netns = none.attach.args = "";
 	none.attach.cap_args = NULL;
-	cached = !list_of_entry(s->c, entry, &own) && !strcmp(own.name, entry->network);
+	cached = !list_of_entry(s->c, entry, &own);
 	if (del_entry(&none, entry, cached ? &own : s->list, &one)) {
 		err_wrap(&one, "failed to delete stale attachment %s %s", entry->id, entry->ifname);
 		err_merge(s->e, &one);
@@ -595,7 +609,8 @@ static int read_timeout(const char *text, int *out)
 
 	if (end == text || *end || !(seconds >= 0 && seconds < 1e6))
 		return -1;
-	*out = (int)(seconds * 1000);
+	/* However short, it is not "none". */
+	*out = seconds > 0 && seconds < 0.001 ? 1 : (int)(seconds * 1000);
 	return 0;
 }
 
@@ -747,6 +762,8 @@ static int cnitool(int argc, char **argv)
 	if (cmd == GC && argc < 3 && !o.all && !o.valid_len && !o.valid_file)
 		return wrong_usage(
 			"%s wants --valid, --valid-file, or --all to keep nothing", argv[0]);
+	if (o.all && (o.valid_len || o.valid_file))
+		return wrong_usage("%s", "--all keeps nothing, --valid keeps something");
 	if (run(cmd, &o, argv[1], argc > 2 ? argv[2] : NULL, &e))
 		return complain(&e, argv[0], argv[1]);
 	return 0;

@@ -118,15 +118,16 @@ struct entry {
 	struct ip host; /* family 0: any address */
 };
 
-static int parse_port(const json *j, const char *key, const char *what, uint16_t *port, struct err *e)
+static int parse_port(
+	const json *j, const char *key, const char *what, uint16_t *port, struct err *e)
 {
 	int64_t v = 0;
 
 	if (json_get_int(j, key, INT64_MIN, INT64_MAX, &v, e))
 		return -1;
 	if (v < 1 || v > UINT16_MAX)
-		return err_set(e, ERR_INVALID_CONFIG, "Invalid %s port number: %lld", what,
-			(long long)v);
+		return err_set(
+			e, ERR_INVALID_CONFIG, "Invalid %s port number: %lld", what, (long long)v);
 	*port = (uint16_t)v;
 	return 0;
 }
@@ -144,8 +145,8 @@ static int parse_entry(const json *j, struct entry *m, struct err *e)
 		return -1;
 	m->proto = portproto_parse(*proto ? proto : "tcp");
 	if (!m->proto)
-		return err_set(e, ERR_INVALID_CONFIG, "protocol \"%s\" is not tcp, udp or sctp",
-			proto);
+		return err_set(
+			e, ERR_INVALID_CONFIG, "protocol \"%s\" is not tcp, udp or sctp", proto);
 	if (!*host)
 		return 0;
 	if (!ip_parse(host, &m->host))
@@ -163,7 +164,8 @@ struct target {
 
 /* The first acceptable one: that of CNI_IFNAME, or one that belongs to no interface of the result
  * (as in results of 0.2.0). */
-static bool acceptable(const struct request *req, const struct result *r, const struct ip_config *ip)
+static bool acceptable(
+	const struct request *req, const struct result *r, const struct ip_config *ip)
 {
 	const struct iface *i;
 
@@ -276,7 +278,8 @@ static int find_localnet(struct nl *rt, const struct config *c, const struct tar
 	memcpy(x->localnet, link.name, sizeof(x->localnet));
 	ret = sysctl_get(portrules_sysctl(link.name, path), value, sizeof(value));
 	if (ret)
-		return err_sys(e, -ret, ERR_SYSTEM, "unable to enable route_localnet: %s", link.name);
+		return err_sys(
+			e, -ret, ERR_SYSTEM, "unable to enable route_localnet: %s", link.name);
 	x->localnet_was_set = !strcmp(value, "1");
 	/* A veth leads to one container and goes with it; a bridge stays. */
 	if (!strcmp(link.kind, "veth"))
@@ -294,8 +297,8 @@ static int set_localnet(const struct port_extras *x, struct err *e)
 		return 0;
 	ret = sysctl_ensure(portrules_sysctl(x->localnet, path), "1");
 	if (ret)
-		return err_sys(e, -ret, ERR_SYSTEM, "unable to enable route_localnet: %s",
-			x->localnet);
+		return err_sys(
+			e, -ret, ERR_SYSTEM, "unable to enable route_localnet: %s", x->localnet);
 	return 0;
 }
 
@@ -402,14 +405,12 @@ static void undo_add(void *arg)
 static int install(const struct request *req, const struct config *c, const struct target *t,
 	struct portmaps *m, struct reply *reply, struct err *e)
 {
-	struct port_extras x = {
-		.container = req->id, .conds = {&c->conds[0], &c->conds[1]}};
+	struct port_extras x = {.container = req->id, .conds = {&c->conds[0], &c->conds[1]}};
 	autonft *n = NULL;
 	autonl *rt = NULL;
 	void *owner = (void *)(uintptr_t)&req->owner;
 
-	if (nft_open(&n, e) || nl_open(&rt, NETLINK_ROUTE, e) ||
-		find_localnet(rt, c, t, m, &x, e))
+	if (nft_open(&n, e) || nl_open(&rt, NETLINK_ROUTE, e) || find_localnet(rt, c, t, m, &x, e))
 		return -1;
 	note_netns(req, m);
 	if (portrules_add(n, m, &x, e) || undo_push(&reply->undo, undo_add, NULL, owner, e) ||
@@ -486,8 +487,7 @@ static int check(const struct request *req, struct err *e)
 	autoresult prev = {0};
 	autonft *n = NULL;
 	autonl *rt = NULL;
-	struct port_extras x = {
-		.container = req->id, .conds = {&c.conds[0], &c.conds[1]}};
+	struct port_extras x = {.container = req->id, .conds = {&c.conds[0], &c.conds[1]}};
 	struct target t;
 	bool present;
 

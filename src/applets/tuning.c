@@ -666,6 +666,8 @@ static int save_backup(struct change *c, const struct link *l, struct err *e)
 	autobuf text = {0};
 	int ret = backup_read(c->dir, c->file, &file);
 
+	if (ret && ret != -ENOENT && ret != -EBADMSG)
+		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", c->file);
 	/* What belongs to another network is left over from a container that is gone. */
 	if (ret || (file.network && strcmp(file.network, c->network) != 0)) {
 		backup_free(&file);

@@ -146,6 +146,16 @@ static json *args_array(const char *args)
 	return list;
 }
 
+/* A copy with the keys of every object in it sorted. NULL when out of memory. */
+static json *sorted(const json *j)
+{
+	autobuf text = {0};
+	autoerr e = {0};
+
+	json_write(&text, j, JSON_COMPACT_SORTED);
+	return text.failed ? NULL : json_parse(text.data, text.len, ERR_SYSTEM, &e);
+}
+
 /* Key order is libcni's: readers do not care, people comparing files do. */
 static json *document(const struct cache_entry *c)
 {
@@ -159,8 +169,8 @@ static json *document(const struct cache_entry *c)
 		json_set(doc, "networkName", json_new_string(c->network)) ||
 		(c->netns && *c->netns && json_set(doc, "netns", json_new_string(c->netns))) ||
 		(c->args && *c->args && json_set(doc, "cniArgs", args_array(c->args))) ||
-		(c->cap_args && json_set(doc, "capabilityArgs", json_ref(c->cap_args))) ||
-		(c->result && json_set(doc, "result", json_ref(c->result)))) {
+		(c->cap_args && json_set(doc, "capabilityArgs", sorted(c->cap_args))) ||
+		(c->result && json_set(doc, "result", sorted(c->result)))) {
 		json_free(doc);
 		return NULL;
 	}

@@ -288,6 +288,22 @@ static json *promote(const json *conf, struct err *e)
 	return list;
 }
 
+/* True for what promote() made, read back from the cache: an inlined plugin has no name of its
+ * own. */
+static bool is_promoted(const json *doc)
+{
+	const json *plugins = json_get_exact(doc, "plugins");
+	const char *name = json_str(json_get_exact(doc, "name"));
+	const char *own = json_str(json_get(json_at(plugins, 0), "name"));
+	size_t keys = 0;
+
+	for (void *it = json_is_object(doc) ? json_iter(doc) : NULL; it;
+		it = json_iter_next(doc, it))
+		keys++;
+	return keys == 3 && json_get_exact(doc, "cniVersion") && json_len(plugins) == 1 && name &&
+	       own && !strcmp(name, own);
+}
+
 static int keep_bytes(
 	struct conflist *l, const json *promoted, const char *text, size_t len, struct err *e)
 {
@@ -321,7 +337,7 @@ int conflist_parse(struct conflist *l, const char *text, size_t len, bool single
 			return -1;
 	}
 	/* A promoted configuration has no plugin directory. */
-	if (parse_list(l, single ? promoted : doc, single ? NULL : dir, e) ||
+	if (parse_list(l, single ? promoted : doc, single || is_promoted(doc) ? NULL : dir, e) ||
 		keep_bytes(l, promoted, text, len, e)) {
 		conflist_free(l);
 		return -1;
@@ -531,6 +547,11 @@ int conflist_stdin(const struct conflist *l, size_t plugin, const struct plugin_
 	json_del(doc, "prevResult"); /* one that an operator left in the file is nobody's */
 	if (in->capability_args && capabilities(conf, in->capability_args, &runtime))
 		return json_free(runtime), no_memory(e);
+	if (runtime && json_get(doc, "runtimeConfig"))
+		fprintf(stderr,
+			"cnitool: network \"%s\": the runtimeConfig in the file of plugin %s is "
+			"replaced\n",
+			l->name, l->plugins[plugin].type);
 	if (runtime && put(doc, "runtimeConfig", runtime))
 		return no_memory(e);
 	if (in->prev) {

@@ -42,6 +42,8 @@ static int not_found(const char *path, const char *type, struct err *e)
 
 int plugin_find(const char *path, const char *type, char **file, bool *self, struct err *e)
 {
+	autofree char *dead = NULL; /* not executable: the error of executing it tells most */
+
 	if (!*type)
 		return err_set(e, ERR_INVALID_CONFIG, "no plugin name provided");
 	if (strchr(type, '/') || !strcmp(type, ".") || !strcmp(type, ".."))
@@ -53,19 +55,31 @@ int plugin_find(const char *path, const char *type, char **file, bool *self, str
 		autofree char *candidate = NULL;
 		struct stat st;
 
-		/* An empty element means the current directory, as everywhere on Unix. */
-		if (asprintf(&candidate, "%.*s/%s", len ? len : 1, len ? dir : ".", type) < 0) {
+		/* Whoever wrote "$EXTRA:/opt/cni/bin" did not mean the current directory. */
+		if (!len)
+			continue;
+		if (asprintf(&candidate, "%.*s/%s", len, dir, type) < 0) {
 			candidate = NULL;
 			return err_set(e, ERR_SYSTEM, "out of memory");
 		}
 		if (stat(candidate, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
+		if (!(st.st_mode & 0111)) {
+			if (!dead)
+				dead = take_ptr(candidate);
+			continue;
+		}
 		*file = take_ptr(candidate);
 		if (self)
 			*self = is_self(&st);
 		return 0;
 	}
-	return not_found(path, type, e);
+	if (!dead)
+		return not_found(path, type, e);
+	*file = take_ptr(dead);
+	if (self)
+		*self = false;
+	return 0;
 }
 
 /* ---- environment ---- */
@@ -393,8 +407,11 @@ static int judge(const struct plugin_run *run, const struct child *c, int status
 int plugin_exec(const struct plugin_run *run, char **out, size_t *len, bool *crashed, struct err *e)
 {
 	struct child c = {.in = -1, .out = -1, .err = -1};
-	int ret = start_child(run, &c), status = 0;
+	int ret, status = 0;
 
+	/* Ignored, as some callers leave it, it would swallow the exit status. */
+	signal(SIGCHLD, SIG_DFL);
+	ret = start_child(run, &c);
 	if (crashed)
 		*crashed = false;
 	if (ret) {
@@ -436,7 +453,7 @@ int plugin_result(const char *out, size_t len, const char *version, struct resul
 			"failed to unmarshal raw result: expected object, got %s",
 			json_type_name(doc));
 	if (!json_get(doc, "ips") && !json_get(doc, "interfaces") && !json_get(doc, "ip4") &&
-		!json_get(doc, "ip6") && json_get(doc, "msg") && error_object(doc, e))
+		!json_get(doc, "ip6") && error_object(doc, e))
 		return -1;
 	/* An empty or non-string label counts as none. */
 	if (!json_str(json_get(doc, "cniVersion")) || !*json_str(json_get(doc, "cniVersion"))) {

@@ -9,7 +9,8 @@
 #include <stddef.h>
 
 /* Looks the plugin up in the directories of a CNI_PATH, as libcni does: the first regular file
- * (after symlinks). *file is owned by the caller. *self: it is the running binary (same device and
+ * (after symlinks), but one that can be executed comes first, and an empty directory name counts
+ * for nothing. *file is owned by the caller. *self: it is the running binary (same device and
  * inode). The error texts are libcni's. */
 int plugin_find(const char *path, const char *type, char **file, bool *self, struct err *e);
 

@@ -78,8 +78,9 @@ static int outside(const char *file, const char *type, const struct attach *a,
 	return 0;
 }
 
+/* *called (may be NULL): it got as far as the plugin. */
 static int call_plugin(const struct conflist *l, size_t i, enum verb verb, const struct attach *a,
-	const struct plugin_input *in, struct result *r, struct err *e)
+	const struct plugin_input *in, struct result *r, bool *called, struct err *e)
 {
 	const char *type = l->plugins[i].type;
 	const struct applet *applet = NULL;
@@ -88,8 +89,12 @@ static int call_plugin(const struct conflist *l, size_t i, enum verb verb, const
 	struct call call;
 	bool self = false;
 
+	if (called)
+		*called = false;
 	if (plugin_find(a->path, type, &file, &self, e) || conflist_stdin(l, i, in, &text, e))
 		return -1;
+	if (called)
+		*called = true;
 	if (self)
 		applet = applet_find(type);
 	call = as_call(a, verb, &text);
@@ -109,6 +114,21 @@ static int wrap(const struct conflist *l, size_t i, const char *verb, struct err
 	return err_wrap(e, "plugin type=\"%s\" failed (%s)", l->plugins[i].type, verb);
 }
 
+/* DEL in reverse. Whether a plugin that was never called has objections is of no interest. */
+static int del_plugins(const struct conflist *l, const struct attach *a,
+	const struct plugin_input *in, size_t called, struct err *e)
+{
+	for (size_t i = l->len; i-- > 0;) {
+		autoerr one = {0};
+
+		if (call_plugin(l, i, VERB_DEL, a, in, NULL, NULL, &one) && i < called) {
+			wrap(l, i, "delete", &one);
+			err_merge(e, &one);
+		}
+	}
+	return e->set ? -1 : 0;
+}
+
 int list_add(const struct conflist *l, const struct attach *a, struct result *r, bool *clean,
 	struct err *e)
 {
@@ -118,8 +138,10 @@ int list_add(const struct conflist *l, const struct attach *a, struct result *r,
 	*clean = true;
 	for (size_t i = 0; i < l->len; i++) {
 		struct plugin_input in = {.prev = i ? &prev : NULL, .capability_args = a->cap_args};
+		const struct plugin_input none = {.capability_args = a->cap_args};
 		struct result next = {0};
-		int ret = call_plugin(l, i, VERB_ADD, a, &in, &next, e);
+		bool called;
+		int ret = call_plugin(l, i, VERB_ADD, a, &in, &next, &called, e);
 		autoerr ignored = {0};
 
 		result_free(&prev);
@@ -128,7 +150,7 @@ int list_add(const struct conflist *l, const struct attach *a, struct result *r,
 			continue;
 		wrap(l, i, "add", e);
 		/* The plugins' DELs need no result, and which one got how far only they know. */
-		*clean = !list_del(l, a, NULL, &ignored);
+		*clean = !del_plugins(l, a, &none, i + called, &ignored);
 		return -1;
 	}
 	*r = prev;
@@ -145,15 +167,7 @@ int list_del(
 		return -1;
 	if (cmp < 0)
 		in.prev = NULL;
-	for (size_t i = l->len; i-- > 0;) {
-		autoerr one = {0};
-
-		if (call_plugin(l, i, VERB_DEL, a, &in, NULL, &one)) {
-			wrap(l, i, "delete", &one);
-			err_merge(e, &one);
-		}
-	}
-	return e->set ? -1 : 0;
+	return del_plugins(l, a, &in, l->len, e);
 }
 
 int list_check(
@@ -162,7 +176,7 @@ int list_check(
 	struct plugin_input in = {.prev = prev, .capability_args = a->cap_args};
 
 	for (size_t i = 0; i < l->len; i++)
-		if (call_plugin(l, i, VERB_CHECK, a, &in, NULL, e))
+		if (call_plugin(l, i, VERB_CHECK, a, &in, NULL, NULL, e))
 			return -1;
 	return 0;
 }
@@ -175,7 +189,7 @@ int list_gc(
 	for (size_t i = 0; i < l->len; i++) {
 		autoerr one = {0};
 
-		if (call_plugin(l, i, VERB_GC, a, &in, NULL, &one)) {
+		if (call_plugin(l, i, VERB_GC, a, &in, NULL, NULL, &one)) {
 			err_wrap(&one, "failed to GC plugin %s", l->plugins[i].type);
 			err_merge(e, &one);
 		}
@@ -188,7 +202,7 @@ int list_status(const struct conflist *l, const struct attach *a, struct err *e)
 	struct plugin_input in = {0};
 
 	for (size_t i = 0; i < l->len; i++)
-		if (call_plugin(l, i, VERB_STATUS, a, &in, NULL, e))
+		if (call_plugin(l, i, VERB_STATUS, a, &in, NULL, NULL, e))
 			return -1;
 	return 0;
 }

@@ -628,6 +628,7 @@ struct audit {
 	const struct port_extras *x;
 	const struct port_place *p;
 	bool same;
+	bool *yielded; /* by index of m->list */
 	struct err *e;
 };
 
@@ -665,7 +666,7 @@ static int check_place(struct port_place *p, void *arg)
 	a->p = p;
 	a->same = false;
 	ret = nft_elem_get(a->n, &port_table, p->set, &p->elem.key, compare, a);
-	if ((!ret && a->same) || (p->claim && is_yielded(a, p)))
+	if (!ret && a->same)
 		return 0;
 	return err_set(a->e, ERR_CHECK,
 		"missing hostport rules in \"%s\": host port %u/%s %s", p->set, p->m->host_port,
@@ -678,39 +679,80 @@ static int take_use(const struct nft_chain_info *c, void *arg)
 	return 0;
 }
 
+/* The conditions' chain: what leads to it counts as use, too. */
+static int check_gate(struct audit *a)
+{
+	char gate[PORT_GATE];
+	uint32_t use = 0, want = 1u + a->m->gates[0] + a->m->gates[1];
+
+	if (!a->m->gates[0] && !a->m->gates[1])
+		return 0;
+	for (size_t i = 0; i < a->m->len; i++)
+		want += a->m->gates[a->m->list[i].addr.family == AF_INET6];
+	if (!nft_chain_get(a->n, &port_table, portlayout_gate_name(a->m->hash, gate), take_use,
+		    &use) &&
+		use >= want)
+		return 0;
+	return err_set(a->e, ERR_CHECK, "missing hostport rules in \"%s\" chain", gate);
+}
+
 /* The rules that belong to nobody in particular: that nobody emptied their chains. */
 static int check_chains(struct audit *a)
 {
-	static const struct {
+	const struct {
 		const char *name;
-		uint32_t rules;
-	} chains[] = {
-		{"prerouting", 2}, {"output", 2}, {"translate4", 4}, {"translate6", 4}, {"guard", 2}};
-	char gate[PORT_GATE];
-	uint32_t use;
+		size_t rules;
+	} chains[] = {{"prerouting", 2}, {"output", 2}, {"translate4", 4}, {"translate6", 4},
+		{"guard", 2}, {"postrouting", a->m->from_len}};
 
 	for (size_t i = 0; i < array_len(chains); i++) {
-		use = 0;
+		uint32_t use = 0;
+
 		if (nft_chain_get(a->n, &port_table, chains[i].name, take_use, &use) ||
 			use < chains[i].rules)
 			return err_set(a->e, ERR_CHECK, "missing hostport rules in \"%s\" chain",
 				chains[i].name);
 	}
-	portlayout_gate_name(a->m->hash, gate);
-	if ((a->m->gates[0] || a->m->gates[1]) &&
-		(nft_chain_get(a->n, &port_table, gate, take_use, &use) || use < 2))
-		return err_set(a->e, ERR_CHECK, "missing hostport rules in \"%s\" chain", gate);
 	return 0;
 }
 
-int portrules_check(struct nft *n, const struct portmaps *m, const struct port_extras *x,
+/* Leaves out what another attachment of the same container has. */
+static int drop_yielded(struct port_place *p, void *arg)
+{
+	struct audit *a = arg;
+
+	if (!p->claim)
+		return 1;
+	a->yielded[p->m - a->m->list] = is_yielded(a, p);
+	return 0;
+}
+
+static int without_yielded(struct audit *a, struct portmaps *m)
+{
+	size_t kept = 0;
+	int ret;
+
+	a->yielded = calloc(m->len + 1, sizeof(*a->yielded));
+	if (!a->yielded)
+		return -ENOMEM;
+	ret = portlayout_each(m, drop_yielded, a);
+	for (size_t i = 0; i < m->len; i++)
+		if (!a->yielded[i])
+			m->list[kept++] = m->list[i];
+	m->len = kept;
+	free(a->yielded);
+	return ret < 0 ? ret : 0;
+}
+
+int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras *x,
 	struct err *e)
 {
 	struct audit a = {.n = n, .m = m, .x = x, .e = e};
 	char path[PORTRULES_SYSCTL], value[16] = "";
 	struct nft_key dev;
 
-	if (check_chains(&a) || portlayout_each(m, check_place, &a))
+	if (check_chains(&a) || without_yielded(&a, m) || check_gate(&a) ||
+		portlayout_each(m, check_place, &a))
 		return e->set ? -1 : err_set(e, ERR_SYSTEM, "out of memory");
 	if (!x->localnet[0])
 		return 0;

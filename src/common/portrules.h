@@ -38,8 +38,9 @@ int portrules_load(struct nft *n, const char *hash, struct portmaps *m);
  * set it. Returns 0 or -1 with e set. */
 int portrules_del(struct nft *n, const char *hash, struct portmaps *was, struct err *e);
 
-/* Fails with ERR_CHECK when something of it is missing or leads elsewhere. */
-int portrules_check(struct nft *n, const struct portmaps *m, const struct port_extras *x,
+/* Fails with ERR_CHECK when something of it is missing or leads elsewhere. What another attachment of
+ * the same container has is dropped from m. */
+int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras *x,
 	struct err *e);
 
 /* Calls fn for each owner there is, by its comment; maybe twice for one. Returns 0, fn's non-zero

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The types as libnftables numbers and names them (its enum datatypes), so that the nft tool prints
@@ -176,7 +177,7 @@ void nft_key_ifname(struct nft_key *k, const char *name)
 {
 	char padded[IFNAMSIZ] = {0};
 
-	memcpy(padded, name, strnlen(name, IFNAMSIZ - 1));
+	snprintf(padded, sizeof(padded), "%s", name);
 	nft_key_put(k, padded, sizeof(padded));
 }
 

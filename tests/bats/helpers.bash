@@ -205,7 +205,8 @@ failed() {
 	[ "$status" -eq 1 ] || show "${3:-the call} should exit with 1" || return 1
 	got=$(jq -rs 'if length == 1 and (.[0] | type) == "object" and (.[0].code | type) == "number"
 		and (.[0].msg | type) == "string" then "\(.[0].code) \(.[0].msg)\(.[0].details // "" |
-		if . == "" then "" else "; " + . end)" else error("not one error object") end' \
+		if . == "" then "" else "; " + . end)" | explode | map(if . == 0 then 63 else . end) | implode
+		else error("not one error object") end' \
 		<"$T/stdout" 2>/dev/null) ||
 		show "${3:-the call} should print one error object" || return 1
 	if [ "$1" != any ] && is_cnibox && [ "${got%% *}" != "$1" ]; then
