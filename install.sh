@@ -132,8 +132,7 @@ make_binary() {
       else
         meson setup "$build" "$root" -Dtests=false
       fi && ninja -C "$build" cnibox
-    } >"$build.log" 2>&1 || { tail -n 30 "$build.log" >&2 && fail "the build failed, see $build.log"; }
-    rm -f "$build.log"
+    } >"$build/log" 2>&1 || { tail -n 30 "$build/log" >&2 && fail "the build failed, see $build/log"; }
     binary=$build/cnibox
     if command -v strip >/dev/null 2>&1; then
       strip -o "$build/cnibox.stripped" "$binary"
@@ -142,7 +141,7 @@ make_binary() {
   fi
   applets=$("$binary" --list) || fail "$binary does not run here"
   [ -n "$applets" ] || fail "$binary has no applets"
-  step "$("$binary" --version), $(($(wc -c <"$binary") / 1024)) KB:" $applets
+  step "$("$binary" --version), $(($(wc -c <"$binary") / 1024)) KB: $(echo "$applets" | tr '\n' ' ')"
 }
 
 # ---- installing ----
@@ -233,7 +232,9 @@ do_uninstall() {
   found=
   for path in "$dir"/*; do
     name=${path##*/}
-    [ -L "$path" ] && [ "$(readlink "$path")" = cnibox ] || continue
+    if [ ! -L "$path" ] || [ "$(readlink "$path")" != cnibox ]; then
+      continue
+    fi
     found=1
     if exists "$dir/$kept/$name"; then
       step "putting back $path"

@@ -16,6 +16,8 @@
 
 #include <linux/if.h>
 #include <linux/if_bridge.h>
+#include <linux/if_ether.h>
+#include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -146,9 +148,9 @@ static int read_mac(struct bridge_conf *c, const struct request *req, struct err
 		return 0;
 	if (!mac_parse(text, c->mac))
 		return err_set(e, ERR_INVALID_CONFIG, "address %s: invalid MAC address", text);
-	if (c->mac[0] & 1)
+	if (c->mac[0] & 1 || !memcmp(c->mac, (uint8_t[6]){0}, sizeof(c->mac)))
 		return err_set(e, ERR_INVALID_CONFIG,
-			"address %s: a multicast address cannot be an interface's", text);
+			"address %s: a multicast or zero address cannot be an interface's", text);
 	c->has_mac = true;
 	return 0;
 }
@@ -192,6 +194,9 @@ static int check_combinations(const struct bridge_conf *c, struct err *e)
 	if (wrong)
 		return err_set(e, ERR_INVALID_CONFIG, "failed to create bridge \"%s\": %s",
 			c->bridge, wrong);
+	if (c->mtu > 0 && (c->mtu < ETH_MIN_MTU || c->mtu > ETH_MAX_MTU))
+		return err_set(e, ERR_INVALID_CONFIG, "mtu %lld: invalid argument, not %d to %d",
+			(long long)c->mtu, ETH_MIN_MTU, ETH_MAX_MTU);
 	if (c->hairpin && c->promisc)
 		return err_set(e, ERR_INVALID_CONFIG,
 			"cannot set hairpin mode and promiscuous mode at the same time");
@@ -246,24 +251,58 @@ static uint32_t conf_mtu(const struct bridge_conf *c)
 
 /* ---- the bridge ---- */
 
+static bool is_ours(const struct link *l)
+{
+	return !strcmp(l->alias, BRIDGE_ALIAS);
+}
+
+/* The ports of a bridge: VLAN gateways of ours, and everything else. */
+struct ports {
+	uint32_t gateway; /* one of them, 0 when there is none */
+	size_t others;
+};
+
+static int count_port(const struct link *l, void *arg)
+{
+	struct ports *p = arg;
+
+	if (is_ours(l))
+		p->gateway = l->index;
+	else
+		p->others++;
+	return 0;
+}
+
+/* Removes the bridge and its VLAN gateways unless there is another port. */
+static void remove_unused(struct nl *nl, const struct link *br)
+{
+	for (;;) {
+		struct ports p = {0};
+
+		if (link_each_port(nl, br->index, count_port, &p) || p.others)
+			return;
+		if (!p.gateway)
+			break;
+		if (link_del(nl, p.gateway))
+			return;
+	}
+	link_del(nl, br->index);
+}
+
 /* Taken away again when the ADD that made it fails, unless another container is on it by now. */
-static void remove_empty_bridge(void *arg)
+static void unmake_bridge(void *arg)
 {
 	autonl *nl = NULL;
 	autoerr ignored = {0};
 	struct link br;
-	size_t ports;
 
-	if (nl_open(&nl, NETLINK_ROUTE, &ignored) || link_get(nl, arg, &br))
-		return;
-	if (!link_count_ports(nl, br.index, 0, &ports) && !ports)
-		link_del(nl, br.index);
+	if (!nl_open(&nl, NETLINK_ROUTE, &ignored) && !link_get(nl, arg, &br))
+		remove_unused(nl, &br);
 }
 
-static int make_bridge(
-	struct nl *nl, const struct bridge_conf *c, struct undo *undo, bool *made, struct err *e)
+static int make_bridge(struct nl *nl, const struct bridge_conf *c, struct undo *undo, struct err *e)
 {
-	char ext[256], path[64];
+	char ext[256];
 	uint8_t mac[6];
 	struct link_new new = {
 		.name = c->bridge,
@@ -286,12 +325,7 @@ static int make_bridge(
 		err_sys(e, -ret, ERR_SYSTEM, "failed to create bridge \"%s\"", c->bridge);
 		return *ext ? err_detail(e, "%s", ext) : -1;
 	}
-	*made = true;
-	if (undo_push(undo, remove_empty_bridge, NULL, (void *)c->bridge, e))
-		return -1;
-	snprintf(path, sizeof(path), "net/ipv6/conf/%s/accept_ra", c->bridge);
-	sysctl_set(path, "0"); /* best effort: there may be no IPv6 */
-	return 0;
+	return undo_push(undo, unmake_bridge, NULL, (void *)c->bridge, e);
 }
 
 static int check_bridge(const struct bridge_conf *c, const struct link *br, struct err *e)
@@ -311,11 +345,11 @@ static int check_bridge(const struct bridge_conf *c, const struct link *br, stru
 static int ensure_bridge(struct nl *nl, const struct bridge_conf *c, struct undo *undo,
 	struct link *br, struct err *e)
 {
-	bool made = false;
 	int ret = link_get(nl, c->bridge, br);
+	char path[64];
 
 	if (ret == -ENODEV) {
-		if (make_bridge(nl, c, undo, &made, e))
+		if (make_bridge(nl, c, undo, e))
 			return -1;
 		ret = link_get(nl, c->bridge, br);
 	}
@@ -323,6 +357,10 @@ static int ensure_bridge(struct nl *nl, const struct bridge_conf *c, struct undo
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up bridge \"%s\"", c->bridge);
 	if (check_bridge(c, br, e))
 		return -1;
+	/* No container may advertise itself to the host as a router. Best effort: there may be no
+	 * IPv6. */
+	snprintf(path, sizeof(path), "net/ipv6/conf/%s/accept_ra", br->name);
+	sysctl_ensure(path, "0");
 	uint32_t flags = IFF_UP | (c->promisc ? IFF_PROMISC : 0);
 	if ((br->flags & flags) == flags)
 		return 0;
@@ -410,6 +448,9 @@ static int add_port(const struct sandbox *sb, const struct request *req,
 	}
 	snprintf(path, sizeof(path), "net/ipv6/conf/%s/accept_ra", v->host_name);
 	sysctl_set(path, "0");
+	/* A bridge that is not ours may just have taken over the new port's address. */
+	if (!is_ours(br) && link_need(sb->host, c->bridge, br, e))
+		return -1;
 	return set_port_vlans(sb->host, c, v->host_index, v->host_name, e);
 }
 
@@ -418,24 +459,27 @@ static int add_port(const struct sandbox *sb, const struct request *req,
 struct conflict {
 	const struct prefix *want;
 	bool same;           /* it is there already */
-	struct prefix other; /* len 0 and family 0: none in the way */
+	struct prefix other; /* one that is in the way; family 0: none */
 };
 
-/* Any other IPv4 address is in the way; an IPv6 one only when the networks overlap. */
+/* Any other IPv4 address is in the way; an IPv6 one only when the networks overlap, and not the one
+ * that every link has. */
 static int find_conflict(const struct addr *a, void *arg)
 {
 	struct conflict *f = arg;
 
 	if (a->prefix.len == f->want->len && !ip_cmp(&a->prefix.ip, &f->want->ip))
 		f->same = true;
-	else if (a->prefix.ip.family == AF_INET || prefix_contains(&a->prefix, &f->want->ip) ||
-		 prefix_contains(f->want, &a->prefix.ip))
+	else if (a->prefix.ip.family == AF_INET ||
+		 (a->scope != RT_SCOPE_LINK && (prefix_contains(&a->prefix, &f->want->ip) ||
+						       prefix_contains(f->want, &a->prefix.ip))))
 		f->other = a->prefix;
 	return 0;
 }
 
 struct gateway_undo {
-	char name[IFNAMSIZ];
+	const char *bridge;
+	uint32_t index; /* of the link that has it: the bridge or a VLAN interface */
 	struct prefix prefix;
 };
 
@@ -446,25 +490,68 @@ static void remove_gateway(void *arg)
 	const struct gateway_undo *g = arg;
 	autonl *nl = NULL;
 	autoerr ignored = {0};
-	struct link l;
-	size_t ports;
+	struct ports p = {0};
+	struct link br;
 
-	if (nl_open(&nl, NETLINK_ROUTE, &ignored) || link_get(nl, g->name, &l))
+	if (nl_open(&nl, NETLINK_ROUTE, &ignored) || link_get(nl, g->bridge, &br))
 		return;
-	if (!link_count_ports(nl, l.index, 0, &ports) && ports <= 1)
-		addr_del(nl, l.index, &g->prefix);
+	if (!link_each_port(nl, br.index, count_port, &p) && p.others <= 1)
+		addr_del(nl, g->index, &g->prefix);
 }
 
-static int push_gateway(
-	const struct link *l, const struct prefix *gw, struct undo *undo, struct err *e)
+static int push_gateway(const struct bridge_conf *c, const struct link *l, const struct prefix *gw,
+	struct undo *undo, struct err *e)
 {
 	struct gateway_undo *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return err_set(e, ERR_SYSTEM, "out of memory");
-	memcpy(g->name, l->name, sizeof(g->name));
-	g->prefix = *gw;
+	*g = (struct gateway_undo){c->bridge, l->index, *gw};
 	return undo_push(undo, remove_gateway, free, g, e);
+}
+
+static int scan(struct nl *nl, const struct link *l, struct conflict *f, struct err *e)
+{
+	int ret;
+
+	f->same = false;
+	f->other.ip.family = 0;
+	ret = addr_each(nl, l->index, f->want->ip.family, find_conflict, f);
+	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to list addresses of \"%s\"", l->name)
+		   : 0;
+}
+
+static int add_gateway(struct nl *nl, const struct link *l, const struct prefix *gw, struct err *e)
+{
+	char text[PREFIX_STRLEN];
+	int ret = addr_add(nl, l->index, gw, true);
+
+	if (ret && ret != -EEXIST)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to set bridge addr: %s on \"%s\"",
+			prefix_format(gw, text), l->name);
+	/* Containers will know the gateway by this MAC address: writing it fixes it. */
+	if (!is_ours(l))
+		link_apply(nl, &(struct link_set){.index = l->index, .mac = l->mac});
+	return 0;
+}
+
+/* First add, then delete: running containers are never without their gateway, but for where the
+ * kernel deletes it along with a former address of the same network. */
+static int replace_addresses(struct nl *nl, const struct link *l, struct conflict *f, struct err *e)
+{
+	char text[PREFIX_STRLEN];
+
+	while (f->other.ip.family) {
+		int ret = addr_del(nl, l->index, &f->other);
+
+		if (ret && ret != -EADDRNOTAVAIL)
+			return err_sys(e, -ret, ERR_SYSTEM,
+				"failed to set bridge addr: could not remove %s from \"%s\"",
+				prefix_format(&f->other, text), l->name);
+		if (scan(nl, l, f, e) || (!f->same && add_gateway(nl, l, f->want, e)))
+			return -1;
+	}
+	return 0;
 }
 
 static int ensure_address(struct nl *nl, const struct bridge_conf *c, const struct link *l,
@@ -472,28 +559,19 @@ static int ensure_address(struct nl *nl, const struct bridge_conf *c, const stru
 {
 	struct conflict found = {.want = gw};
 	char have[PREFIX_STRLEN], want[PREFIX_STRLEN];
-	int ret = addr_each(nl, l->index, gw->ip.family, find_conflict, &found);
 
-	if (ret)
-		return err_sys(e, -ret, ERR_SYSTEM, "failed to list addresses of \"%s\"", l->name);
-	if (found.other.len && !c->force_address)
+	if (scan(nl, l, &found, e))
+		return -1;
+	if (found.same)
+		return 0;
+	if (found.other.ip.family && !c->force_address)
 		return err_set(e, ERR_CONFLICT,
 			"failed to set bridge addr: \"%s\" already has an IP address different "
 			"from %s: %s",
 			l->name, prefix_format(gw, want), prefix_format(&found.other, have));
-	/* First add, then delete: running containers are never without their gateway. */
-	if (!found.same) {
-		ret = addr_add(nl, l->index, gw, true);
-		if (ret && ret != -EEXIST)
-			return err_sys(e, -ret, ERR_SYSTEM,
-				"failed to set bridge addr: %s on \"%s\"", prefix_format(gw, want),
-				l->name);
-		if (!ret && push_gateway(l, gw, undo, e))
-			return -1;
-	}
-	if (found.other.len)
-		addr_del(nl, l->index, &found.other);
-	return 0;
+	if (add_gateway(nl, l, gw, e) || push_gateway(c, l, gw, undo, e))
+		return -1;
+	return replace_addresses(nl, l, &found, e);
 }
 
 /* With a VLAN the gateway sits on an interface of its own: a veth pair whose one end is a port in
@@ -522,10 +600,10 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 				    .peer_netns = -1,
 				    .mtu = br->mtu,
 				    .master = br->index,
-				    .up = true,
-				    .peer_up = true});
+				    .up = true});
 	link_put(&req, &(struct link_set){.name = port, .alias = BRIDGE_ALIAS});
-	link_put(&req, &(struct link_set){.name = name, .alias = BRIDGE_ALIAS});
+	link_put(
+		&req, &(struct link_set){.name = name, .alias = BRIDGE_ALIAS, .flags_set = IFF_UP});
 	ret = nl_ack(nl, &req, ext, sizeof(ext), &failed);
 	/* Somebody else's first ADD has just made it. */
 	if (ret == -EEXIST && !failed)
@@ -695,9 +773,10 @@ static int add_layer3(const struct sandbox *sb, const struct request *req,
 	return set_host_side(sb, req, c, br, reply, e);
 }
 
+/* With the spanning tree protocol it takes half a minute to forward: nobody waits for that. */
 static bool port_ready(const struct link *l)
 {
-	return l->operstate == IF_OPER_UP && l->port_state == BR_STATE_FORWARDING;
+	return l->operstate == IF_OPER_UP && l->port_state != BR_STATE_DISABLED;
 }
 
 /* Neighbours are told where the addresses live when the frames that tell them get through. */
@@ -706,11 +785,11 @@ static int wait_for_port(const struct sandbox *sb, const struct veth *v, struct 
 	struct link l;
 	int ret = link_wait(sb->host, v->host_index, port_ready, PORT_TIMEOUT_MS, &l);
 
-	if (ret == -ETIMEDOUT)
+	if (ret == -ETIMEDOUT && l.operstate != IF_OPER_UP)
 		return err_set(e, ERR_TRY_AGAIN,
 			"bridge port in error state: operstate %d, state %d", l.operstate,
 			l.port_state);
-	if (ret)
+	if (ret && ret != -ETIMEDOUT)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up link \"%s\"", v->host_name);
 	ifsetup_announce(sb, v->index, v->mac);
 	return 0;
@@ -821,7 +900,8 @@ static int check_bridge_link(const struct sandbox *sb, const struct bridge_conf 
 			e, ERR_CHECK, "Interface %s does not have link type of bridge", c->bridge);
 	if (c->promisc && !br->promiscuity)
 		return err_set(e, ERR_CHECK, "bridge %s is not promiscuous", c->bridge);
-	return check_mac(entry, br, e);
+	/* That of another's bridge may follow its ports. */
+	return is_ours(br) ? check_mac(entry, br, e) : 0;
 }
 
 static int check_port(const struct sandbox *sb, const struct bridge_conf *c, const struct result *r,
@@ -941,15 +1021,11 @@ static void collect_bridge(const struct request *req, struct err *e)
 	const char *name = "cni0";
 	autonl *nl = NULL;
 	struct link br;
-	size_t ports;
 
 	if (json_get_str(req->conf, "bridge", &name, e) || nl_open(&nl, NETLINK_ROUTE, e))
 		return;
-	if (link_get(nl, name, &br) || strcmp(br.kind, "bridge") != 0 ||
-		strcmp(br.alias, BRIDGE_ALIAS) != 0)
-		return;
-	if (!link_count_ports(nl, br.index, 0, &ports) && !ports)
-		link_del(nl, br.index);
+	if (!link_get(nl, name, &br) && !strcmp(br.kind, "bridge") && is_ours(&br))
+		remove_unused(nl, &br);
 }
 
 static int bridge_gc(const struct request *req, struct err *e)

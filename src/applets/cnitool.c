@@ -7,6 +7,7 @@
 #include "cni/applet.h"
 #include "cni/cache.h"
 #include "cni/list.h"
+#include "common/inventory.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
 
@@ -552,9 +553,31 @@ static int tool_version(const struct context *c, const struct conflist *l, struc
 	return e->set ? -1 : 0;
 }
 
+/* ---- show ---- */
+
+static int tool_show(const struct options *o, struct err *e)
+{
+	autojson *inv = inventory(o->conf_dir, o->cache_dir, e);
+	autobuf out = {0};
+	int ret;
+
+	if (!inv)
+		return -1;
+	if (o->json)
+		json_write(&out, inv, JSON_INDENT);
+	else if (o->dot)
+		inventory_dot(inv, &out);
+	else
+		inventory_tree(inv, &out);
+	if (o->json)
+		buf_puts(&out, "\n");
+	ret = out.failed ? -ENOMEM : file_write_fd(STDOUT_FILENO, out.data, out.len);
+	return ret ? err_sys(e, -ret, ERR_IO, "failed to write to standard output") : 0;
+}
+
 /* ---- the command line ---- */
 
-enum command { ADD, DEL, CHECK, GC, STATUS, VERSION, COMMANDS };
+enum command { ADD, DEL, CHECK, GC, STATUS, VERSION, SHOW, COMMANDS };
 
 static const struct {
 	const char *name, *help;
@@ -566,13 +589,15 @@ static const struct {
 	[GC] = {"gc", "remove attachments that are not valid, and what belongs to none", tool_gc},
 	[STATUS] = {"status", "ask whether the network can take attachments", tool_status},
 	[VERSION] = {"version", "print the versions each plugin supports", tool_version},
+	[SHOW] = {"show", "print what is on this node, and what belongs to nobody", NULL},
 };
 
 static void usage(FILE *to)
 {
 	fputs("cnitool: attach a network namespace to a CNI network\n\n"
 	      "Usage:\n"
-	      "  cnitool COMMAND [OPTION...] NETWORK [NETNS]\n\n"
+	      "  cnitool COMMAND [OPTION...] NETWORK [NETNS]\n"
+	      "  cnitool show [OPTION...]\n\n"
 	      "Commands:\n",
 		to);
 	for (size_t i = 0; i < COMMANDS; i++)
@@ -591,6 +616,7 @@ static void usage(FILE *to)
 	      "      --valid-file FILE  gc: the same as a JSON array of {containerID, ifname}; "
 	      "- for stdin\n"
 	      "      --all              gc: keep none\n"
+	      "      --json, --dot      show: as JSON, as a graph for dot(1)\n"
 	      "      --help             print this\n",
 		to);
 }
@@ -625,6 +651,8 @@ enum {
 	OPT_VALID,
 	OPT_VALID_FILE,
 	OPT_ALL,
+	OPT_JSON,
+	OPT_DOT,
 	OPT_HELP
 };
 
@@ -640,6 +668,8 @@ static const struct option long_options[] = {
 	{"valid", required_argument, NULL, OPT_VALID},
 	{"valid-file", required_argument, NULL, OPT_VALID_FILE},
 	{"all", no_argument, NULL, OPT_ALL},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"dot", no_argument, NULL, OPT_DOT},
 	{"help", no_argument, NULL, OPT_HELP},
 	{0},
 };
@@ -661,6 +691,8 @@ static int read_options(int argc, char **argv, struct options *o)
 		case OPT_VALID: o->valid[o->valid_len++] = optarg; break;
 		case OPT_VALID_FILE: o->valid_file = optarg; break;
 		case OPT_ALL: o->all = true; break;
+		case OPT_JSON: o->json = true; break;
+		case OPT_DOT: o->dot = true; break;
 		case OPT_TIMEOUT:
 			if (!read_timeout(optarg, &o->timeout))
 				break;
@@ -754,6 +786,8 @@ static int cnitool(int argc, char **argv)
 	argc -= optind;
 	if (find_command(argv[0], &cmd))
 		return wrong_usage("unknown command \"%s\"", argv[0]);
+	if (cmd == SHOW)
+		return tool_show(&o, &e) ? complain(&e, argv[0], "") : 0;
 	if (argc < 2 || (argc < 3 && cmd <= CHECK))
 		return wrong_usage(
 			"%s wants a network and the path of a network namespace", argv[0]);

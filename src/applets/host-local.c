@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "cni/applet.h"
 #include "store/lease.h"
-#include "store/range.h"
+#include "store/rangeconf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,7 @@
 
 struct config {
 	char store[PATH_MAX];
-	struct range_set *sets;
-	size_t sets_len;
+	struct range_sets sets;
 	struct ip_list wanted; /* requested addresses, in order, each once */
 	const char *resolv_conf;
 	const json *routes;
@@ -30,9 +29,7 @@ struct config {
 
 static void config_free(struct config *c)
 {
-	for (size_t i = 0; i < c->sets_len; i++)
-		range_set_free(&c->sets[i]);
-	free(c->sets);
+	range_sets_free(&c->sets);
 	free(c->wanted.list);
 	*c = (struct config){0};
 }
@@ -107,113 +104,14 @@ static int load_store_path(const struct request *req, struct config *c, struct e
 
 /* --- config: ranges --- */
 
-static int read_ip(const json *range, const char *key, struct ip *out, struct err *e)
-{
-	const char *text = "";
-
-	if (json_get_str(range, key, &text, e))
-		return -1;
-	if (*text && !ip_parse(text, out))
-		return err_set(e, ERR_INVALID_CONFIG, "%s: invalid IP address: %s", key, text);
-	return 0;
-}
-
-/* Reads what is written; range_complete() judges it. */
-static int read_range(const json *range, struct range *r, struct err *e)
-{
-	const char *subnet = "";
-
-	if (json_get_str(range, "subnet", &subnet, e) ||
-		read_ip(range, "rangeStart", &r->start, e) ||
-		read_ip(range, "rangeEnd", &r->end, e) || read_ip(range, "gateway", &r->gateway, e))
-		return -1;
-	if (*subnet && !prefix_parse(subnet, &r->subnet))
-		return err_set(e, ERR_INVALID_CONFIG, "invalid CIDR address: %s", subnet);
-	if (r->subnet.ip.family == AF_INET && strchr(subnet, ':'))
-		return err_set(
-			e, ERR_INVALID_CONFIG, "IPNet IP and Mask version mismatch: %s", subnet);
-	return 0;
-}
-
-static struct range_set *add_set(struct config *c, size_t len, struct err *e)
-{
-	struct range_set *sets = reallocarray(c->sets, c->sets_len + 1, sizeof(*sets));
-	struct range_set set = {.list = calloc(len + 1, sizeof(*set.list)), .len = len};
-
-	if (sets)
-		c->sets = sets;
-	if (!sets || !set.list) {
-		free(set.list);
-		err_set(e, ERR_SYSTEM, "out of memory");
-		return NULL;
-	}
-	c->sets[c->sets_len] = set;
-	return &c->sets[c->sets_len++];
-}
-
-/* "ranges" and runtimeConfig.ipRanges: a list of lists. */
-static int read_sets(const json *parent, const char *key, struct config *c, struct err *e)
-{
-	const json *sets = NULL;
-
-	if (json_get_array(parent, key, &sets, e))
-		return -1;
-	for (size_t i = 0; i < json_len(sets); i++) {
-		const json *list = json_at(sets, i);
-		struct range_set *set;
-
-		if (!json_is_array(list) && !json_is_null(list))
-			return err_set(e, ERR_INVALID_CONFIG,
-				"%s[%zu]: expected an array, found %s", key, i,
-				json_type_name(list));
-		set = add_set(c, json_len(list), e);
-		for (size_t j = 0; set && j < set->len; j++) {
-			const json *range = json_at(list, j);
-
-			if (!json_is_object(range) && !json_is_null(range))
-				return err_set(e, ERR_INVALID_CONFIG,
-					"%s[%zu][%zu]: expected an object, found %s", key, i, j,
-					json_type_name(range));
-			if (read_range(range, &set->list[j], e))
-				return -1;
-		}
-		if (!set)
-			return -1;
-	}
-	return 0;
-}
-
-/* "subnet" and its companions beside "type"; without "subnet" they mean nothing. */
-static int read_legacy_range(const json *ipam, struct config *c, struct err *e)
-{
-	struct range r = {0};
-	struct range_set *set;
-
-	if (read_range(ipam, &r, e))
-		return -1;
-	if (!r.subnet.ip.family)
-		return 0;
-	set = add_set(c, 1, e);
-	if (!set)
-		return -1;
-	set->list[0] = r;
-	return 0;
-}
-
-static int check_sets(const struct config *c, const char *version, struct err *e)
+/* Old results have room for one address of each family. */
+static int check_version(const struct config *c, const char *version, struct err *e)
 {
 	size_t v4 = 0, v6 = 0;
 	int cmp;
 
-	for (size_t i = 0; i < c->sets_len; i++) {
-		struct range_set *set = &c->sets[i];
-		int ret = 0;
-
-		for (size_t j = 0; j < set->len && !ret; j++)
-			ret = range_complete(&set->list[j], e);
-		if (ret || range_set_check(set, e))
-			return err_wrap(e, "invalid range set %zu", i);
-		if (set->list[0].start.family == AF_INET)
+	for (size_t i = 0; i < c->sets.len; i++) {
+		if (c->sets.list[i].list[0].start.family == AF_INET)
 			v4++;
 		else
 			v6++;
@@ -223,11 +121,6 @@ static int check_sets(const struct config *c, const char *version, struct err *e
 	if (cmp < 0 && (v4 > 1 || v6 > 1))
 		return err_set(e, ERR_INVALID_CONFIG,
 			"CNI version %s does not support more than 1 address per family", version);
-	for (size_t i = 0; i < c->sets_len; i++)
-		for (size_t j = i + 1; j < c->sets_len; j++)
-			if (range_set_overlap(&c->sets[i], &c->sets[j]))
-				return err_set(e, ERR_INVALID_CONFIG,
-					"range set %zu overlaps with %zu", i, j);
 	return 0;
 }
 
@@ -322,13 +215,12 @@ static int config_load(const struct request *req, struct config *c, struct err *
 		json_get_str(ipam, "resolvConf", &c->resolv_conf, e) ||
 		json_get_array(ipam, "routes", &c->routes, e) ||
 		json_get_bool(ipam, "bootReclaim", &c->reclaim, e) ||
-		read_sets(runtime, "ipRanges", c, e) || read_legacy_range(ipam, c, e) ||
-		read_sets(ipam, "ranges", c, e) || read_args(req, c, e) ||
+		rangeconf_read(ipam, runtime, &c->sets, e) || read_args(req, c, e) ||
 		read_wanted(args, "args.cni", c, e) || read_wanted(runtime, "runtimeConfig", c, e))
 		return -1;
-	if (!c->sets_len && req->verb != VERB_STATUS)
+	if (!c->sets.len && req->verb != VERB_STATUS)
 		return err_set(e, ERR_INVALID_CONFIG, "no IP ranges specified");
-	return check_sets(c, req->version, e);
+	return check_version(c, req->version, e);
 }
 
 /* --- resolvConf --- */
@@ -456,12 +348,12 @@ static int match_wanted(const struct config *c, struct picks *p, struct err *e)
 
 static int picks_init(const struct config *c, struct picks *p, struct err *e)
 {
-	p->list = calloc(c->sets_len, sizeof(*p->list));
+	p->list = calloc(c->sets.len, sizeof(*p->list));
 	if (!p->list)
 		return err_set(e, ERR_SYSTEM, "out of memory");
-	p->len = c->sets_len;
+	p->len = c->sets.len;
 	for (size_t n = 0; n < p->len; n++)
-		p->list[n] = (struct pick){.set = &c->sets[n], .draft = DRAFT_INIT};
+		p->list[n] = (struct pick){.set = &c->sets.list[n], .draft = DRAFT_INIT};
 	return match_wanted(c, p, e);
 }
 
@@ -714,8 +606,8 @@ static int check_result(const struct request *req, const struct config *c,
 		bool ours = false, found = false;
 		char text[IP_STRLEN];
 
-		for (size_t n = 0; n < c->sets_len; n++)
-			ours |= range_set_find(&c->sets[n], ip) != NULL;
+		for (size_t n = 0; n < c->sets.len; n++)
+			ours |= range_set_find(&c->sets.list[n], ip) != NULL;
 		for (size_t n = 0; n < held->len; n++)
 			found |= !ip_cmp(&held->list[n], ip);
 		if (ours && !found)
@@ -794,12 +686,12 @@ static int host_local_status(const struct request *req, struct err *e)
 			e, errno, ERR_NOT_AVAILABLE, "cannot write to lease store %s", c.store);
 	if (store_lock(&s, e))
 		return -1;
-	for (size_t n = 0; n < c.sets_len; n++) {
+	for (size_t n = 0; n < c.sets.len; n++) {
 		autofree char *text = NULL;
 
-		if (store_has_free(&s, &c.sets[n], c.reclaim))
+		if (store_has_free(&s, &c.sets.list[n], c.reclaim))
 			continue;
-		text = range_set_text(&c.sets[n]);
+		text = range_set_text(&c.sets.list[n]);
 		return err_set(e, ERR_NOT_AVAILABLE, "no IP addresses available in range set: %s",
 			text ? text : "");
 	}

@@ -37,7 +37,6 @@ static void put_pair(struct nl_req *req, const struct sandbox *sb, const struct 
 		.mtu = spec->mtu,
 		.master = spec->master,
 		.up = true,
-		.peer_up = !spec->down,
 	};
 
 	owner_altname(owner, altname);
@@ -87,11 +86,18 @@ static int create(const struct sandbox *sb, const struct owner *owner, const str
 	struct veth *v, struct err *e)
 {
 	char ext[256] = "";
+	struct link there;
 	int ret = -EEXIST;
 
 	for (int attempt = 0; attempt < 10; attempt++) {
 		host_name(v->host_name, owner, attempt);
-		ret = try_create(sb, owner, spec, v, ext, sizeof(ext));
+		/* The marks, which follow in the same send, would end up on somebody else's link.
+		 */
+		ret = link_get(sb->host, v->host_name, &there);
+		if (!ret)
+			ret = -EEXIST;
+		else if (ret == -ENODEV)
+			ret = try_create(sb, owner, spec, v, ext, sizeof(ext));
 		if (ret == -EALREADY || (ret == -EEXIST && !attempt)) {
 			/* A leftover of this very attachment, from an ADD that was killed. */
 			int gone = veth_delete(sb->host, owner);
@@ -125,11 +131,18 @@ static int look_up(
 	const struct sandbox *sb, const struct veth_spec *spec, struct veth *v, struct err *e)
 {
 	struct link l;
+	int ret;
 
 	if (link_need(sb->nl, spec->ifname, &l, e))
 		return -1;
 	v->index = l.index;
 	memcpy(v->mac, l.mac, sizeof(v->mac));
+	if (!spec->down) {
+		ret = link_apply(sb->nl, &(struct link_set){.index = l.index, .flags_set = IFF_UP});
+		if (ret)
+			return err_sys(
+				e, -ret, ERR_SYSTEM, "failed to set \"%s\" UP", spec->ifname);
+	}
 	if (link_need(sb->host, v->host_name, &l, e))
 		return -1;
 	v->host_index = l.index;
@@ -175,12 +188,22 @@ void veth_block(const struct owner *owner)
 		link_block_port(host, altname);
 }
 
+/* Another attachment's, of ours: the one in question would have been found by its own mark. */
+static bool is_anothers(const struct sandbox *sb, const struct link *inside)
+{
+	struct owner_ref ref;
+	struct link peer;
+
+	return !link_get_index(sb->host, inside->peer, &peer) && peer.peer == inside->index &&
+	       owner_parse(peer.alias, &ref);
+}
+
 int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err *e)
 {
 	struct link l;
 	int ret = link_get(sb->nl, ifname, &l);
 
-	if (ret == -ENODEV || (!ret && strcmp(l.kind, "veth") != 0))
+	if (ret == -ENODEV || (!ret && (strcmp(l.kind, "veth") != 0 || is_anothers(sb, &l))))
 		return 0;
 	if (!ret)
 		ret = link_del(sb->nl, l.index);

@@ -47,7 +47,8 @@ int veth_delete(struct nl *host, const struct owner *owner);
 void veth_block(const struct owner *owner);
 
 /* Deletes the interface of an attachment that another implementation made, from inside the
- * container: only when it is a veth. 0 also when there is none. */
+ * container: only when it is a veth, and its peer is not marked as another attachment's. 0 also
+ * when there is none. */
 int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err *e);
 
 /* DEL of the pair, whatever is left of it: by owner, else from inside; a namespace that is gone,

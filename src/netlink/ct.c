@@ -198,7 +198,8 @@ static uint32_t entries(struct nl *nl)
 	uint32_t n = UINT32_MAX;
 	autoreq r = {0};
 
-	ct_msg(&r, IPCTNL_MSG_CT_GET_STATS, 0, AF_UNSPEC);
+	/* The answer says that more will come, which never does: the ack ends it. */
+	ct_msg(&r, IPCTNL_MSG_CT_GET_STATS, NLM_F_ACK, AF_UNSPEC);
 	return nl_query(nl, &r, take_entries, NULL, &n) ? UINT32_MAX : n;
 }
 

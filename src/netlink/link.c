@@ -315,10 +315,8 @@ int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 static void put_veth_peer(struct nl_req *req, const struct veth_new *v)
 {
 	size_t peer = nl_nest(req, VETH_INFO_PEER);
-	struct ifinfomsg *hdr = nl_put_raw(req, sizeof(*hdr));
 
-	if (v->peer_up)
-		hdr->ifi_flags = hdr->ifi_change = IFF_UP;
+	nl_put_raw(req, sizeof(struct ifinfomsg));
 	nl_put_str(req, IFLA_IFNAME, v->peer_name);
 	if (v->mtu)
 		nl_put_u32(req, IFLA_MTU, v->mtu);
@@ -464,35 +462,33 @@ int link_wait(
 	}
 }
 
-/* How many links have this master, and are not `but`. */
-struct ports {
-	uint32_t master, but;
-	size_t count;
+/* ---- ports ---- */
+
+struct each_port {
+	uint32_t master;
+	int (*fn)(const struct link *l, void *arg);
+	void *arg;
 };
 
-static int count_port(const struct nlmsghdr *msg, void *arg)
+static int each_port(const struct nlmsghdr *msg, void *arg)
 {
-	struct ports *p = arg;
+	const struct each_port *each = arg;
 	struct link l;
 
 	read_link(msg, &l);
-	if (l.master == p->master && l.index != p->but)
-		p->count++;
-	return 0;
+	return l.master == each->master ? each->fn(&l, each->arg) : 0;
 }
 
-int link_count_ports(struct nl *nl, uint32_t master, uint32_t but, size_t *count)
+int link_each_port(
+	struct nl *nl, uint32_t master, int (*fn)(const struct link *l, void *arg), void *arg)
 {
-	struct ports p = {master, but, 0};
+	struct each_port each = {master, fn, arg};
 	autoreq req = {0};
-	int ret;
 
 	start(&req, RTM_GETLINK, NLM_F_DUMP, 0);
 	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 	nl_put_u32(&req, IFLA_MASTER, master);
-	ret = nl_query(nl, &req, count_port, NULL, &p);
-	*count = p.count;
-	return ret;
+	return nl_query(nl, &req, each_port, NULL, &each);
 }
 
 /* ---- MAC addresses ---- */

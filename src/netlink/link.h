@@ -116,8 +116,7 @@ struct veth_new {
 	int peer_netns; /* descriptor; -1: this namespace */
 	uint32_t mtu;   /* both ends */
 	uint32_t master;
-	bool up;
-	bool peer_up;
+	bool up; /* the near end; the kernel cannot bring the far one up at creation */
 };
 void link_put_veth(struct nl_req *req, const struct veth_new *v);
 
@@ -139,8 +138,9 @@ int link_vlans(
 int link_wait(
 	struct nl *nl, uint32_t index, bool (*ready)(const struct link *l), int ms, struct link *l);
 
-/* How many links have this master, `but` (index, 0 for none) not counted. Returns 0 or -errno. */
-int link_count_ports(struct nl *nl, uint32_t master, uint32_t but, size_t *count);
+/* Every link that has this master, in kernel order. fn as in nl_query(). */
+int link_each_port(
+	struct nl *nl, uint32_t master, int (*fn)(const struct link *l, void *arg), void *arg);
 
 /* MAC addresses of 6 bytes: "02:00:..", "02-00-..", "0200.0000.0096". mac_format() writes
  * lower-case with colons and returns out. mac_random() makes a locally administered unicast one. */

@@ -860,6 +860,24 @@ many() {
 	same 'leases' "$n" "$(leases | wc -w)"
 }
 
+waiting() { host grep -q "^[0-9]*: -> FLOCK .*:$1 " /proc/locks; }
+
+@test "the lock is the flock on the file lock, and it is waited for" {
+	local pid inode
+	add c1
+	inode=$(host stat -c %i $store/lock)
+	spawn host sh -c 'exec 9<$1/lock && flock 9 && echo held >$2/held
+		until [ -e $2/go ]; do sleep 0.02; done' sh $store "$T"
+	wait_for 5 test -s "$T/held"
+	cni ADD host-local c2 <<<"$(conf)" &
+	pid=$!
+	wait_for 5 waiting "$inode"
+	same leases 10.1.2.2 "$(leases)"
+	touch "$T/go"
+	wait "$pid"
+	same leases '10.1.2.2 10.1.2.3' "$(leases)"
+}
+
 @test "forty at once get forty addresses" {
 	many 40 "$CNI_PLUGIN_DIR/host-local"
 }

@@ -77,7 +77,8 @@ conf() {
 # add ID NUMBER MAPPINGS [KEYS], and so on.
 add() { ok ADD portmap "$1" "${IFNAME:-eth0}" <<<"$(conf "$@")"; }
 del() { ok DEL portmap "$1" "${IFNAME:-eth0}" <<<"$(conf "$@")"; }
-check() { ok CHECK portmap "$1" "${IFNAME:-eth0}" <<<"$(conf "$@")"; }
+# Debian's Go plugin looks for the IPv4 chain in ip6tables and fails whatever is there.
+check() { ! is_cnibox || ok CHECK portmap "$1" "${IFNAME:-eth0}" <<<"$(conf "$@")"; }
 
 # answers FROM PROTO ADDR PORT ANSWER.
 answers() { same "$2 from $1 to $3 $4" "$5" "$(ask "$1" "$2" "$3" "$4")"; }
@@ -91,7 +92,7 @@ localnet() { host cat "/proc/sys/net/ipv4/conf/${1:-cni0}/route_localnet"; }
 @test "ADD hands prevResult on" {
 	topology
 	add a 2 "8080:80"
-	same "result" "$(conf a 2 "" | jq -cS .prevResult)" "$(jq -cS . <<<"$output")"
+	same "result" "$(conf a 2 "" | jq -cS .prevResult)" "$(jq -cS 'del(.dns | select(. == {}))' <<<"$output")"
 	VERSION=0.4.0
 	cni ADD portmap a <<<"$(conf a 2 "8080:80" | jq '.prevResult.ips[0].version = "4"
 		| .prevResult.ips[1].version = "6"')"
@@ -448,6 +449,7 @@ localnet() { host cat "/proc/sys/net/ipv4/conf/${1:-cni0}/route_localnet"; }
 }
 
 @test "masqAll: whoever comes through a mapped port is masqueraded, nobody else" {
+	only_cnibox "newer than Debian's Go plugin"
 	topology
 	serve a 80
 	add a 2 "8080:80" '{"masqAll":true}'
@@ -744,6 +746,7 @@ kept() { same "flows from port $1" "$2" "$(flows "$1")"; }
 }
 
 @test "a thousand ports" {
+	only_cnibox "Go takes minutes"
 	topology
 	serve a 80
 	maps=$(for i in {1..1000}; do echo -n "$((20000 + i)):80 "; done)
@@ -813,7 +816,7 @@ storm() {
 	answers x tcp 192.0.2.1 8080 "d 192.0.2.9"
 	answers host tcp 127.0.0.1 8080 "d 10.44.0.1"
 	answers d tcp 192.0.2.1 8080 "d 10.44.0.1"
-	chain_ok CHECK "$list" d
+	! is_cnibox || chain_ok CHECK "$list" d
 	chain_ok DEL "$list" d
 	answers x tcp 192.0.2.1 8080 ""
 	! is_cnibox || nothing_left cni0 va vb vx cni9

@@ -573,6 +573,33 @@ static void test_corrupt_index(void)
 	}
 }
 
+/* An index that is whole and says the wrong thing: the store has the last word. */
+static void test_wrong_index(void)
+{
+	const struct holder a = {"a", "eth0"};
+	autostore s = STORE_INIT;
+	struct stat st;
+	struct ip at;
+
+	new_store("wrong");
+	CHECK_STR(take_next(&pool, "a", "", false), "10.0.0.2");
+	lock_store(&s);
+	at = ip("10.0.0.2");
+	index_del(&s.index, &at, index_hash(&s.index, a.id, a.ifname));
+	store_close(&s);
+	CHECK(index_is_fresh());
+	CHECK_STR(take_next(&pool, "b", "", false), "10.0.0.3");
+	CHECK_INT(held("a", "eth0"), 1);
+	lock_store(&s);
+	for (at = ip("10.0.0.4"); at.bytes[3] < 8; at = ip_next(at))
+		index_block(&s.index, &at);
+	store_close(&s);
+	CHECK(index_is_fresh());
+	CHECK_STR(take_next(&pool, "c", "", false), "10.0.0.4");
+	/* What it is valid for is a time that no clock gave the directory. */
+	CHECK(!stat(path, &st) && st.st_mtim.tv_sec < st.st_ctim.tv_sec);
+}
+
 /* No place for an index: slower, otherwise the same. */
 static void test_no_index(void)
 {
@@ -689,6 +716,7 @@ int main(void)
 	test_store_named();
 	test_marker();
 	test_corrupt_index();
+	test_wrong_index();
 	test_no_index();
 	test_parallel();
 	test_killed();

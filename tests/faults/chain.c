@@ -1,0 +1,274 @@
+#include "chain.h"
+
+#include <jansson.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TIMEOUT 10000 /* ms: more is a hang */
+
+const char *const plugin_types[PLUGINS] = {
+	"bridge", "tuning", "portmap", "bandwidth", "loopback", "cnitool"};
+const char *plugin_dir;
+
+/* ---- configs ---- */
+
+static char *format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static char *format(const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	return text;
+}
+
+/* The plugin's own object, without the closing brace. */
+static char *own_part(int plugin, const struct container *c)
+{
+	unsigned subnet = c->subnet ? c->subnet : 88;
+
+	switch (plugin) {
+	case BRIDGE:
+		return format("{\"type\":\"bridge\",\"bridge\":\"%s\",\"isGateway\":true,"
+			      "\"ipMasq\":true,\"ipam\":{\"type\":\"host-local\",\"ranges\":["
+			      "[{\"subnet\":\"10.%u.0.0/16\"}]%s],\"routes\":[{\"dst\":"
+			      "\"0.0.0.0/0\"}%s]}",
+			c->bridge ? c->bridge : "cni0", subnet,
+			c->subnet ? "" : ",[{\"subnet\":\"fd00:88::/64\"}]",
+			c->subnet ? "" : ",{\"dst\":\"::/0\"}");
+	case TUNING:
+		return format("{\"type\":\"tuning\",\"capabilities\":{\"mac\":true},"
+			      "\"sysctl\":{\"net.core.somaxconn\":\"500\"}");
+	case PORTMAP: return format("{\"type\":\"portmap\",\"capabilities\":{\"portMappings\":true}");
+	case BANDWIDTH:
+		return format("{\"type\":\"bandwidth\",\"capabilities\":{\"bandwidth\":true}");
+	default: return format("{\"type\":\"loopback\"");
+	}
+}
+
+/* One capability's argument, as the runtime gives it. */
+static char *capability(int plugin, const struct container *c)
+{
+	unsigned n = c->number;
+
+	switch (plugin) {
+	case TUNING: return format("\"mac\":\"02:00:00:00:%02x:%02x\"", n / 256 % 256, n % 256);
+	case PORTMAP:
+		return format("\"portMappings\":[{\"hostPort\":%u,\"containerPort\":80,"
+			      "\"protocol\":\"tcp\"},{\"hostPort\":%u,\"containerPort\":53,"
+			      "\"protocol\":\"udp\"}]",
+			10000 + n, 10000 + n);
+	case BANDWIDTH:
+		return format("\"bandwidth\":{\"ingressRate\":1000000,\"ingressBurst\":2000000,"
+			      "\"egressRate\":3000000,\"egressBurst\":4000000}");
+	default: return NULL;
+	}
+}
+
+static const char *network(int plugin, const struct container *c)
+{
+	return plugin == LOOPBACK ? "lo" : c->net ? c->net : "dbnet";
+}
+
+static char *config(const char *verb, int plugin, const struct container *c, const char *valid)
+{
+	char *own = own_part(plugin, c), *cap = capability(plugin, c), *text = NULL;
+	bool gc = !strcmp(verb, "GC"), add = !strcmp(verb, "ADD");
+	bool prev = c->result && !gc && plugin != LOOPBACK && (!add || plugin != BRIDGE);
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	fprintf(f, "%s,\"name\":\"%s\",\"cniVersion\":\"%s\"", own, network(plugin, c),
+		c->version ? c->version : "1.1.0");
+	if (cap && !gc)
+		fprintf(f, ",\"runtimeConfig\":{%s}", cap);
+	if (prev)
+		fprintf(f, ",\"prevResult\":%s", c->result);
+	if (gc)
+		fprintf(f, ",\"cni.dev/valid-attachments\":%s,\"cni.dev/attachments\":%s",
+			valid ? valid : "[]", valid ? valid : "[]");
+	fputc('}', f);
+	fclose(f);
+	free(own);
+	free(cap);
+	return text;
+}
+
+void write_conflist(const struct container *c)
+{
+	char *path = format("/etc/cni/net.d/%s.conflist", network(BRIDGE, c));
+	FILE *f = fopen(path, "w");
+
+	fprintf(f, "{\"cniVersion\":\"%s\",\"name\":\"%s\",\"plugins\":[",
+		c->version ? c->version : "1.1.0", network(BRIDGE, c));
+	for (int p = 0; p < CHAIN; p++) {
+		char *own = own_part(p, c);
+
+		fprintf(f, "%s%s}", p ? "," : "", own);
+		free(own);
+	}
+	fputs("]}\n", f);
+	fclose(f);
+	free(path);
+}
+
+/* ---- calls ---- */
+
+static void call_plugin(const char *verb, int plugin, const struct container *c, const char *valid,
+	const struct injection *inj, struct ran *r)
+{
+	bool attachment = strcmp(verb, "GC") != 0 && strcmp(verb, "STATUS") != 0;
+	char *text = config(verb, plugin, c, valid);
+	char *file = format("%s/%s", plugin_dir, plugin_types[plugin]);
+	char *env[] = {
+		format("CNI_COMMAND=%s", verb),
+		format("CNI_CONTAINERID=%s", attachment ? c->name : ""),
+		format("CNI_NETNS=%s%s", attachment ? "/run/netns/" : "", attachment ? c->name : ""),
+		format("CNI_IFNAME=%s", !attachment ? "" : plugin == LOOPBACK ? "lo" : "eth0"),
+		format("CNI_PATH=%s", plugin_dir),
+		format("CNI_ARGS="),
+		format("PATH=%s", getenv("PATH")),
+		NULL,
+	};
+	char *argv[] = {file, NULL};
+
+	run_program(argv, env, text, strlen(text), inj, TIMEOUT, r);
+	for (int i = 0; env[i]; i++)
+		free(env[i]);
+	free(file);
+	free(text);
+}
+
+static void call_tool(
+	const char *verb, const struct container *c, const struct injection *inj, struct ran *r)
+{
+	char *caps[CHAIN] = {NULL};
+	bool gc = !strcmp(verb, "gc");
+	char *file = format("%s/cnitool", plugin_dir), *netns = format("/run/netns/%s", c->name);
+	char *argv[] = {file, (char *)verb, (char *)network(BRIDGE, c), netns, NULL, NULL};
+	char *env[4] = {format("CNI_PATH=%s", plugin_dir), format("PATH=%s", getenv("PATH"))};
+
+	for (int p = TUNING; p < CHAIN; p++)
+		caps[p] = capability(p, c);
+	env[2] = format("CAP_ARGS={%s,%s,%s}", caps[TUNING], caps[PORTMAP], caps[BANDWIDTH]);
+	if (gc) {
+		argv[1] = "gc";
+		argv[3] = "--all";
+	}
+	run_program(argv, env, "", 0, inj, TIMEOUT, r);
+	for (int p = 0; p < CHAIN; p++)
+		free(caps[p]);
+	for (int i = 0; env[i]; i++)
+		free(env[i]);
+	free(file);
+	free(netns);
+}
+
+void call(const char *verb, int plugin, const struct container *c, const char *valid,
+	const struct injection *inj, struct ran *r)
+{
+	if (plugin == CNITOOL)
+		call_tool(verb, c, inj, r);
+	else
+		call_plugin(verb, plugin, c, valid, inj, r);
+}
+
+void keep_result(struct container *c, const char *text)
+{
+	free(c->result);
+	c->result = text ? strdup(text) : NULL;
+}
+
+/* ---- what it said ---- */
+
+static const char *error_object(const struct ran *r, int *code)
+{
+	json_error_t why;
+	json_t *doc = json_loads(r->out, JSON_REJECT_DUPLICATES, &why);
+	const char *msg = json_string_value(json_object_get(doc, "msg")), *wrong = NULL;
+	json_t *number = json_object_get(doc, "code");
+
+	if (!doc)
+		wrong = "exit 1 without one JSON document";
+	else if (!json_is_integer(number) || !json_integer_value(number) || !msg || !*msg)
+		wrong = "exit 1 without code and msg";
+	else
+		*code = (int)json_integer_value(number);
+	json_decref(doc);
+	return wrong;
+}
+
+const char *verdict(const struct ran *r, int *code)
+{
+	*code = 0;
+	if (r->timed_out)
+		return "hangs";
+	if (!WIFEXITED(r->status))
+		return "ended by a signal";
+	if (WEXITSTATUS(r->status) == 1)
+		return error_object(r, code);
+	return WEXITSTATUS(r->status) ? "exit status neither 0 nor 1" : NULL;
+}
+
+static bool failed(const char *verb, int plugin, const struct container *c, const struct ran *r,
+	char **what)
+{
+	*what = format("%s %s %s: status %#x%s: %s%s", verb, plugin_types[plugin], c->name,
+		(unsigned)r->status, r->timed_out ? ", hangs" : "", r->out, r->err);
+	return false;
+}
+
+bool must(const char *verb, int plugin, struct container *c, const char *valid, char **what)
+{
+	bool add = !strcmp(verb, "ADD") || !strcmp(verb, "add"), ok;
+	struct ran r;
+
+	call(verb, plugin, c, valid, NULL, &r);
+	ok = !r.status && (add ? r.out_len > 0 : !r.out_len);
+	if (!ok)
+		failed(verb, plugin, c, &r, what);
+	else if (add && plugin != CNITOOL && plugin != LOOPBACK)
+		keep_result(c, r.out);
+	ran_free(&r);
+	return ok;
+}
+
+bool chain_add(struct container *c, int plugins, char **what)
+{
+	keep_result(c, NULL);
+	for (int p = 0; p < plugins; p++)
+		if (!must("ADD", p, c, NULL, what))
+			return false;
+	return true;
+}
+
+bool chain_check(struct container *c, int plugins, char **what)
+{
+	for (int p = 0; p < plugins; p++)
+		if (!must("CHECK", p, c, NULL, what))
+			return false;
+	return true;
+}
+
+bool chain_del(struct container *c, int plugins, char **what)
+{
+	for (int p = plugins; p-- > 0;)
+		if (!must("DEL", p, c, NULL, what))
+			return false;
+	keep_result(c, NULL);
+	return true;
+}
+
+bool chain_gc(const struct container *c, int plugins, const char *valid, char **what)
+{
+	for (int p = 0; p < plugins; p++)
+		if (!must("GC", p, (struct container *)c, valid, what))
+			return false;
+	return true;
+}

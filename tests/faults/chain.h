@@ -1,0 +1,46 @@
+/* Calls as a container runtime makes them: the network "dbnet" of the specification with bandwidth
+ * behind it, and loopback. */
+#pragma once
+
+#include "inject.h"
+
+enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, CNITOOL, PLUGINS };
+#define CHAIN (BANDWIDTH + 1) /* how many of them are the list */
+
+extern const char *const plugin_types[PLUGINS];
+extern const char *plugin_dir;
+
+struct container {
+	const char *name;   /* ID, and namespace /run/netns/NAME */
+	unsigned number;    /* makes ports and MAC address its own */
+	const char *net;    /* the network's name; NULL: dbnet */
+	const char *bridge; /* NULL: cni0 */
+	unsigned subnet;    /* 10.SUBNET.0.0/16; 0: 88, with IPv6 beside it */
+	const char *version; /* NULL: 1.1.0 */
+	char *result;       /* of the last successful ADD */
+};
+
+/* One call. verb ADD: prevResult is c->result where the plugin wants one; DEL and CHECK: when there
+ * is one. GC: `valid` lists the valid attachments (JSON array). With CNITOOL the verb is a command
+ * of it. The caller frees *r. */
+void call(const char *verb, int plugin, const struct container *c, const char *valid,
+	const struct injection *inj, struct ran *r);
+
+/* Makes a successful ADD's output the container's result; NULL forgets it. */
+void keep_result(struct container *c, const char *text);
+
+/* What the runtime would say about how a call ended: NULL when it was in order (exit 0; or exit 1 and
+ * exactly one error object), else a sentence. *code: of the error object, 0 for a success. */
+const char *verdict(const struct ran *r, int *code);
+
+/* Whole lists; false, with *what owned by the caller, at the first failure. */
+bool chain_add(struct container *c, int plugins, char **what);
+bool chain_check(struct container *c, int plugins, char **what);
+bool chain_del(struct container *c, int plugins, char **what);
+bool chain_gc(const struct container *c, int plugins, const char *valid, char **what);
+
+/* One plugin: must succeed. */
+bool must(const char *verb, int plugin, struct container *c, const char *valid, char **what);
+
+/* The configuration file of the network for cnitool. */
+void write_conflist(const struct container *c);
