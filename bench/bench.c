@@ -26,6 +26,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -194,10 +195,10 @@ struct call {
 	bool trace;    /* follow the processes instead of timing */
 	bool may_fail; /* do not end everything */
 	/* out */
-	double ms;
-	long peak_kb; /* the largest process, by VmHWM; traced calls only */
-	int programs; /* executed, the plugin included; traced calls only */
-	char *output; /* freed by the caller */
+	double ms, cpu_ms; /* wall clock; user and system time, of children too */
+	long peak_kb;      /* the largest process, by VmHWM; traced calls only */
+	int programs;      /* executed, the plugin included; traced calls only */
+	char *output;      /* freed by the caller */
 	int status;
 };
 
@@ -321,6 +322,7 @@ static void call(struct call *c)
 	char *env[8], *plain[2] = {(char *)c->path, NULL};
 	char *const *argv = c->argv ? c->argv : plain;
 	int out[2], io[3], n = 0;
+	struct rusage used = {0};
 	double from;
 	pid_t pid;
 
@@ -344,9 +346,11 @@ static void call(struct call *c)
 		c->status = follow(pid, c);
 	} else {
 		pid = running = start(c->path, argv, env, io);
-		waitpid(pid, &c->status, 0);
+		wait4(pid, &c->status, 0, &used);
 	}
 	c->ms = now_ms() - from;
+	c->cpu_ms = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e3 +
+		    (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e3;
 	alarm(0);
 
 	close(io[0]);
@@ -381,7 +385,7 @@ struct order {
 struct reply {
 	int steps;
 	char plugin[STEPS][16];
-	double ms[STEPS];
+	double ms[STEPS], cpu_ms[STEPS];
 	long peak_kb[STEPS];
 	int programs[STEPS];
 	bool failed[STEPS];
@@ -417,6 +421,7 @@ static void take(struct reply *r, const char *plugin, struct call *c)
 
 	snprintf(r->plugin[i], sizeof(r->plugin[i]), "%s", plugin);
 	r->ms[i] = c->ms;
+	r->cpu_ms[i] = c->cpu_ms;
 	r->peak_kb[i] = c->peak_kb;
 	r->programs[i] = c->programs;
 	r->failed[i] = c->status != 0;
@@ -685,18 +690,21 @@ static const char *const verbs[] = {"ADD", "CHECK", "DEL"};
 static void chain_sample(int i, const char *verb, const struct reply *r, bool counted)
 {
 	char row[64];
-	double sum = 0;
+	double sum = 0, cpu = 0;
 	bool failed = false;
 
 	for (int k = 0; k < r->steps; k++) {
 		sum += r->ms[k];
+		cpu += r->cpu_ms[k];
 		failed |= r->failed[k];
 	}
 	if (!counted)
 		return;
 	snprintf(row, sizeof(row), "chain %s", verb);
-	if (!failed)
+	if (!failed) {
 		sample("dbnet chain, time", row, "ms", i, sum);
+		sample("dbnet chain, CPU time", row, "ms", i, cpu);
+	}
 	if (sides[i].floor) {
 		snprintf(row, sizeof(row), "without the process: %s", verb);
 		sample("of which", row, "ms", i, r->ms[STEPS - 1]);

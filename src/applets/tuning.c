@@ -847,8 +847,10 @@ static int del(const struct request *req, struct err *e)
 		path = DATA_DIR;
 	dir = backup_dir(path);
 	ret = dir < 0 ? -errno : backup_read(dir, name, &backup);
-	if (dir < 0 || ret == -ENOENT)
+	if (ret == -ENOENT || (dir < 0 && ret == -ENOTDIR))
 		return 0;
+	if (dir < 0)
+		return err_sys(e, -ret, ERR_IO, "failed to open the directory %s", path);
 	if (!ret && *req->netns && netns_open(req->netns, &netns, NULL) == NETNS_OK &&
 		netns_run(netns, restore_link, &r, &failed)) {
 		fprintf(stderr, "tuning: %s: %s; keeping %s/%s\n", failed.msg,
@@ -884,9 +886,11 @@ static bool is_backup_name(const char *name)
 static int sweep_file(const struct request *req, int dir, const char *name, struct err *e)
 {
 	autobackup b = {0};
-	int ret;
+	int ret = backup_read(dir, name, &b);
 
-	if (backup_read(dir, name, &b) || !b.network || strcmp(b.network, req->network) != 0)
+	if (ret && ret != -ENOENT && ret != -EBADMSG && ret != -ELOOP && ret != -ENXIO)
+		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", name);
+	if (ret || !b.network || strcmp(b.network, req->network) != 0)
 		return 0;
 	ret = file_remove(dir, name);
 	return ret ? err_sys(e, -ret, ERR_IO, "failed to remove the backup file %s", name) : 0;

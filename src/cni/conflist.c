@@ -49,10 +49,20 @@ static int no_memory(struct err *e)
 	return err_set(e, ERR_SYSTEM, "out of memory");
 }
 
+/* A key of a list: spelled exactly, and null is not absent but of a wrong type. */
+static const json *member(const json *doc, const char *key)
+{
+	for (void *it = json_is_object(doc) ? json_iter(doc) : NULL; it;
+		it = json_iter_next(doc, it))
+		if (!strcmp(json_iter_key(it), key))
+			return json_iter_value(it);
+	return NULL;
+}
+
 /* A flag of a list may be written as a string. */
 static int read_flag(const json *doc, const char *key, bool *out, struct err *e)
 {
-	const json *node = json_get_exact(doc, key);
+	const json *node = member(doc, key);
 	const char *text = json_str(node);
 
 	if (!node)
@@ -72,18 +82,19 @@ static int read_flag(const json *doc, const char *key, bool *out, struct err *e)
 /* The highest version that we know of, of cniVersion and cniVersions. */
 static int choose_version(const json *doc, const char *version, const char **chosen, struct err *e)
 {
-	const json *list = json_get_exact(doc, "cniVersions");
+	const json *list = member(doc, "cniVersions");
 	autoerr why = {0};
 	bool any = false;
-	int cmp;
+	int cmp = 0;
 
 	*chosen = version;
 	if (!list)
 		return 0;
 	if (!json_is_array(list))
 		return bad(e, "invalid type for cniVersions: %s", go_type(list));
-	if (*version && !cni_version_cmp(version, CNI_CURRENT, &cmp, &why))
-		any = cmp <= 0;
+	if (*version && cni_version_cmp(version, CNI_CURRENT, &cmp, &why))
+		return bad(e, "invalid cniVersion %s: %s", version, why.msg);
+	any = *version && cmp <= 0;
 	for (size_t i = 0; i < json_len(list); i++) {
 		const char *entry = json_str(json_at(list, i));
 
@@ -104,6 +115,13 @@ static int choose_version(const json *doc, const char *version, const char **cho
 	return 0;
 }
 
+static int bad_plugin(const struct conflist *l, struct err *e, const char *fmt, const char *what)
+{
+	err_set(e, ERR_INVALID_CONFIG, fmt, what);
+	return err_wrap(
+		e, "failed to parse plugin config %zu: error parsing configuration", l->len);
+}
+
 static int append_plugin(struct conflist *l, const json *conf, struct err *e)
 {
 	const char *type = json_str(json_get(conf, "type"));
@@ -111,21 +129,16 @@ static int append_plugin(struct conflist *l, const json *conf, struct err *e)
 	struct plugin_conf *p;
 
 	if (!json_is_object(conf))
-		return bad(e, "failed to parse plugin config %zu: expected object, got %s", l->len,
-			json_type_name(conf));
+		return bad_plugin(l, e, "expected object, got %s", json_type_name(conf));
 	if (!type || !*type)
-		return bad(e,
-			"failed to parse plugin config %zu: error parsing configuration: missing "
-			"'type'",
-			l->len);
+		return bad_plugin(l, e, "%s", "missing 'type'");
 	if (caps && !json_is_object(caps))
-		return bad(e, "failed to parse plugin config %zu: capabilities: expected object",
-			l->len);
+		return bad_plugin(
+			l, e, "capabilities: expected object, got %s", json_type_name(caps));
 	for (void *it = caps ? json_iter(caps) : NULL; it; it = json_iter_next(caps, it))
 		if (!json_is_bool(json_iter_value(it)))
-			return bad(e,
-				"failed to parse plugin config %zu: capability %s: expected boolean",
-				l->len, json_iter_key(it));
+			return bad_plugin(
+				l, e, "capability %s: expected boolean", json_iter_key(it));
 	p = reallocarray(l->plugins, l->len + 1, sizeof(*p));
 	if (!p)
 		return no_memory(e);
@@ -137,7 +150,7 @@ static int append_plugin(struct conflist *l, const json *conf, struct err *e)
 
 static int read_inline(struct conflist *l, const json *doc, bool only_inlined, struct err *e)
 {
-	const json *plugins = json_get_exact(doc, "plugins");
+	const json *plugins = member(doc, "plugins");
 
 	if (!plugins)
 		return only_inlined
@@ -226,7 +239,7 @@ static int read_plugin_dir(struct conflist *l, const char *dir, struct err *e)
 
 static int read_name(struct conflist *l, const json *doc, struct err *e)
 {
-	const json *name = json_get_exact(doc, "name");
+	const json *name = member(doc, "name");
 
 	if (!name)
 		return bad(e, "no name");
@@ -240,7 +253,7 @@ static int read_name(struct conflist *l, const json *doc, struct err *e)
 
 static int parse_list(struct conflist *l, const json *doc, const char *dir, struct err *e)
 {
-	const json *version = json_get_exact(doc, "cniVersion");
+	const json *version = member(doc, "cniVersion");
 	bool only_inlined = false;
 	const char *chosen;
 
@@ -261,7 +274,7 @@ static int parse_list(struct conflist *l, const json *doc, const char *dir, stru
 		return no_memory(e);
 	if (!only_inlined && dir && read_plugin_dir(l, dir, e))
 		return -1;
-	return l->len ? 0 : bad(e, "no plugin configs found");
+	return l->len ? 0 : err_set(e, ERR_INVALID_CONFIG, "no plugin configs found");
 }
 
 /* {"cniVersion":...,"name":...,"plugins":[CONF]}, keys sorted. */
@@ -292,7 +305,7 @@ static json *promote(const json *conf, struct err *e)
  * own. */
 static bool is_promoted(const json *doc)
 {
-	const json *plugins = json_get_exact(doc, "plugins");
+	const json *plugins = member(doc, "plugins");
 	const char *name = json_str(json_get_exact(doc, "name"));
 	const char *own = json_str(json_get(json_at(plugins, 0), "name"));
 	size_t keys = 0;
@@ -330,7 +343,8 @@ int conflist_parse(struct conflist *l, const char *text, size_t len, bool single
 
 	*l = (struct conflist){0};
 	if (!doc)
-		return err_wrap(e, "error parsing configuration list");
+		return err_wrap(e, single ? "error parsing configuration"
+					  : "error parsing configuration list");
 	if (single) {
 		promoted = promote(doc, e);
 		if (!promoted)

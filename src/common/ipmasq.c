@@ -502,18 +502,26 @@ static int sweep_take(const struct nft_rule_info *r, void *arg)
 	return 0;
 }
 
-static int gc_once(struct nft *n, struct sweep *s)
+/* As in del_once(), the last rules take the table along; one that is empty all the same (a DEL was
+ * killed) goes too. */
+static int gc_once(struct nft *n, struct sweep *s, bool with_table)
 {
-	int r;
+	uint32_t genid;
+	int r = nft_genid(n, &genid);
+	bool last;
 
 	sweep_reset(s);
-	r = nft_rules(n, &masq, CHECKS, sweep_take, sweep_reset, s);
+	r = r ? r : nft_rules(n, &masq, CHECKS, sweep_take, sweep_reset, s);
 	if (r || !s->handles.len)
-		return r;
-	nft_begin(n, 0);
-	nft_rules_del(n, &masq, CHECKS, &s->handles);
+		return r || s->others ? r : remove_empty(n);
+	last = with_table && !s->others;
+	nft_begin(n, last ? genid : 0);
+	if (last)
+		nft_table_del(n, &masq);
+	else
+		nft_rules_del(n, &masq, CHECKS, &s->handles);
 	r = nft_commit(n, NULL);
-	return r || s->others ? r : remove_empty(n);
+	return r || last || s->others ? r : remove_empty(n);
 }
 
 /* The network's iptables chains, found by the comment of the jumps to them:
@@ -623,7 +631,7 @@ int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct e
 		make_tag(&valid->owners[i], s.valid[i]);
 	qsort(s.valid, valid->len, sizeof(*s.valid), by_tag);
 	for (int i = 0; i < TRIES; i++) {
-		r = gc_once(n, &s);
+		r = gc_once(n, &s, i < TRIES / 2);
 		if (!nft_raced(r))
 			break;
 	}

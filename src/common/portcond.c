@@ -146,10 +146,10 @@ static int parse_option(struct port_conds *c, struct words *w, const char *key, 
 	const char *word = take(w), *value;
 
 	if (word && !strcmp(word, "!")) {
-		cond.not = true;
+		cond.negate = true;
 		word = take(w);
 	}
-	if (word && (!strcmp(word, "-m") || !strcmp(word, "--match")) && !cond.not) {
+	if (word && (!strcmp(word, "-m") || !strcmp(word, "--match")) && !cond.negate) {
 		value = take(w);
 		if (value && portproto_parse(value))
 			return 0;
@@ -163,7 +163,7 @@ static int parse_option(struct port_conds *c, struct words *w, const char *key, 
 			key, word ? word : "!");
 	value = take(w);
 	if (value && !strcmp(value, "!")) {
-		cond.not = true;
+		cond.negate = true;
 		value = take(w);
 	}
 	if (!value || !parse_value(&cond, c->family, value))
@@ -180,7 +180,7 @@ static int check_ports(const struct port_conds *c, const char *key, struct err *
 	bool ports = false;
 
 	for (size_t i = 0; i < c->len; i++) {
-		if (c->list[i].what == MATCH_PROTO && !c->list[i].not)
+		if (c->list[i].what == MATCH_PROTO && !c->list[i].negate)
 			proto = c->list[i].proto;
 		ports |= c->list[i].what == MATCH_SPORT || c->list[i].what == MATCH_DPORT;
 	}
@@ -188,8 +188,8 @@ static int check_ports(const struct port_conds *c, const char *key, struct err *
 		if (c->list[i].what == MATCH_SPORT || c->list[i].what == MATCH_DPORT)
 			c->list[i].proto = proto;
 	if (ports && !proto)
-		return err_set(e, ERR_INVALID_CONFIG, "%s: a port needs its protocol (-p) as well",
-			key);
+		return err_set(
+			e, ERR_INVALID_CONFIG, "%s: a port needs its protocol (-p) as well", key);
 	return 0;
 }
 
@@ -235,8 +235,8 @@ static const char *nft_objection(const char *text)
 	return quoted ? "unbalanced quotes" : depth ? "unbalanced braces" : NULL;
 }
 
-int portconds_parse(struct port_conds *c, uint8_t family, const json *array, const char *key,
-	struct err *e)
+int portconds_parse(
+	struct port_conds *c, uint8_t family, const json *array, const char *key, struct err *e)
 {
 	enum cond_syntax syntax = portconds_syntax(array);
 	const char *wrong, *word;
@@ -246,8 +246,8 @@ int portconds_parse(struct port_conds *c, uint8_t family, const json *array, con
 	for (size_t i = 0; i < json_len(array); i++) {
 		word = json_str(json_at(array, i));
 		if (!word)
-			return err_set(e, ERR_INVALID_CONFIG, "%s: element %zu is not a string",
-				key, i);
+			return err_set(
+				e, ERR_INVALID_CONFIG, "%s: element %zu is not a string", key, i);
 		buf_puts(&text, i ? " " : "");
 		buf_puts(&text, word);
 	}
@@ -268,7 +268,7 @@ int portconds_parse(struct port_conds *c, uint8_t family, const json *array, con
 
 static void put_proto(struct nft *n, const struct port_cond *c)
 {
-	if (!c->not) {
+	if (!c->negate) {
 		nft_match_proto(n, c->proto);
 		return;
 	}
@@ -282,16 +282,16 @@ void portconds_put(struct nft *n, const struct port_conds *conds)
 		const struct port_cond *c = &conds->list[i];
 
 		switch (c->what) {
-		case MATCH_SADDR: nft_match_addr(n, NFT_SRC, &c->addr, c->not); break;
-		case MATCH_DADDR: nft_match_addr(n, NFT_DST, &c->addr, c->not); break;
-		case MATCH_IIF: nft_match_iifname(n, c->ifname, c->not); break;
-		case MATCH_OIF: nft_match_oifname(n, c->ifname, c->not); break;
+		case MATCH_SADDR: nft_match_addr(n, NFT_SRC, &c->addr, c->negate); break;
+		case MATCH_DADDR: nft_match_addr(n, NFT_DST, &c->addr, c->negate); break;
+		case MATCH_IIF: nft_match_iifname(n, c->ifname, c->negate); break;
+		case MATCH_OIF: nft_match_oifname(n, c->ifname, c->negate); break;
 		case MATCH_PROTO: put_proto(n, c); break;
 		case MATCH_SPORT:
-			nft_match_port(n, c->proto, NFT_SRC, c->port, c->last, c->not);
+			nft_match_port(n, c->proto, NFT_SRC, c->port, c->last, c->negate);
 			break;
 		case MATCH_DPORT:
-			nft_match_port(n, c->proto, NFT_DST, c->port, c->last, c->not);
+			nft_match_port(n, c->proto, NFT_DST, c->port, c->last, c->negate);
 			break;
 		}
 	}
@@ -336,8 +336,8 @@ static int load(struct libnft *l, struct err *e)
 	return 0;
 }
 
-int portconds_apply(const struct nft_table *t, const char *chain, const struct port_conds *c,
-	struct err *e)
+int portconds_apply(
+	const struct nft_table *t, const char *chain, const struct port_conds *c, struct err *e)
 {
 	struct libnft l;
 	autobuf text = {0};

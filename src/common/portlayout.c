@@ -69,8 +69,8 @@ static void load_key(struct nft *n, const struct layout *l, bool with_addr)
 	nft_load_port(n, NFT_DST, &slot);
 }
 
-/* A gate returns when its conditions are met and accepts, that is ends the hook without translation,
- * when they are not. */
+/* A gate returns when its conditions are met and accepts, that is ends the hook without
+ * translation, when they are not. */
 static void put_lookup(
 	struct nft *n, const struct layout *l, const char *gates, const char *map, bool with_addr)
 {
@@ -84,8 +84,8 @@ static void put_lookup(
 	nft_rule_end(n);
 }
 
-/* Only what is addressed to this host is translated, never what passes through. [::1] is left alone:
- * there is no IPv6 counterpart of route_localnet, so the answer could not come back. */
+/* Only what is addressed to this host is translated, never what passes through. [::1] is left
+ * alone: there is no IPv6 counterpart of route_localnet, so the answer could not come back. */
 static void put_hook(struct nft *n, const char *chain)
 {
 	const struct prefix loopback6 = {{AF_INET6, {[15] = 1}}, 128};
@@ -121,10 +121,14 @@ void portlayout_put_table(struct nft *n)
 {
 	static const struct nft_chain chains[] = {
 		{.name = "guard", .type = "filter", .hook = NF_INET_PRE_ROUTING, .prio = PRIO_RAW},
-		{.name = "prerouting", .type = "nat", .hook = NF_INET_PRE_ROUTING,
+		{.name = "prerouting",
+			.type = "nat",
+			.hook = NF_INET_PRE_ROUTING,
 			.prio = PRIO_DSTNAT},
 		{.name = "output", .type = "nat", .hook = NF_INET_LOCAL_OUT, .prio = PRIO_DSTNAT},
-		{.name = "postrouting", .type = "nat", .hook = NF_INET_POST_ROUTING,
+		{.name = "postrouting",
+			.type = "nat",
+			.hook = NF_INET_POST_ROUTING,
 			.prio = PRIO_SRCNAT},
 		{.name = "translate4"},
 		{.name = "translate6"},

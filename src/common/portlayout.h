@@ -1,5 +1,5 @@
-/* The objects of the table inet cnibox_portmap: names, keys, rules. Shared by portrules.c and
- * portlayout.c only. docs/portmap.md shows it as nft lists it. */
+/* The objects of the table inet cnibox_portmap: names, keys, rules. For portrules.c, portadd.c,
+ * portcheck.c and portlayout.c only. docs/portmap.md shows it as nft lists it. */
 #pragma once
 
 #include "common/portrecord.h"
@@ -20,7 +20,8 @@ extern const struct nft_table port_table;
  * Creating `owners` is the message that fails with -EEXIST when somebody else was first. */
 void portlayout_put_table(struct nft *n);
 
-/* The set and the rule that masquerade sources of one prefix length: "masq4_24". -EEXIST likewise. */
+/* The set and the rule that masquerade sources of one prefix length: "masq4_24". -EEXIST likewise.
+ */
 #define PORT_MASQ 16
 const char *portlayout_masq_name(const struct prefix *from, char out[static PORT_MASQ]);
 void portlayout_put_masq(struct nft *n, const struct prefix *from);
@@ -33,13 +34,39 @@ const char *portlayout_gate_name(const char *hash, char out[static PORT_GATE]);
 /* One element of a mapping in a shared map or set. */
 struct port_place {
 	const char *set;
-	struct nft_elem elem;        /* the comment is the owner's */
+	struct nft_elem elem; /* the comment is the owner's */
 	const struct port_mapping *m;
-	bool claim;                  /* the element that makes the host port ours */
+	bool claim; /* the element that makes the host port ours */
 	char gate[PORT_GATE];
 	char masq[PORT_MASQ];
 };
 
 /* Calls fn for every element the mappings consist of, always in the same order, claims first. A
  * non-zero return stops it and is the result; -ENOMEM. */
-int portlayout_each(const struct portmaps *m, int (*fn)(struct port_place *p, void *arg), void *arg);
+int portlayout_each(
+	const struct portmaps *m, int (*fn)(struct port_place *p, void *arg), void *arg);
+
+/* ---- portrules.c ---- */
+
+/* Each failed attempt means that somebody else's change went through, or brought us to know one
+ * more thing about what is there. */
+#define PORT_ATTEMPTS 100
+
+/* One element's comment: 0, -ENOENT, or another -errno. */
+int portrules_comment(struct nft *n, const char *set, const struct nft_key *key,
+	char out[static NFT_COMMENT_SIZE]);
+
+struct port_removal {
+	struct nft *n;
+	const struct portmaps *was;
+	bool careful; /* look at each object first: some are not there or not ours */
+};
+
+/* Whether the element is there and the owner's. */
+bool portrules_is_ours(struct port_removal *r, const char *set, const struct nft_key *key);
+
+/* Adds the deletion of all of an owner to the batch. 0 or -errno. */
+int portrules_put_removal(struct port_removal *r);
+
+/* Deletes a chain without a record: that of an ADD with conditions that was killed half-way. */
+void portrules_remove_gate(struct nft *n, const char *hash);

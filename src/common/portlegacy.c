@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ATTEMPTS    20
+#define ATTEMPTS 20
 /* "CNI-DN-" and 21 hex digits: iptables allows chain names of 28. */
-#define CHAIN_HASH  21
-#define CHAIN_SIZE  (sizeof("CNI-DN-") + CHAIN_HASH)
+#define CHAIN_HASH 21
+#define CHAIN_SIZE (sizeof("CNI-DN-") + CHAIN_HASH)
 
 struct found {
 	const char *comment; /* of the rules wanted, or NULL */
@@ -78,7 +78,8 @@ static void again(void *arg)
 	((struct found *)arg)->len = 0;
 }
 
-/* Adds the deletion of the rules found in a chain to the batch. 0, -ENOENT: no such chain, -errno. */
+/* Adds the deletion of the rules found in a chain to the batch. 0, -ENOENT: no such chain, -errno.
+ */
 static int put_rules(struct nft *n, const struct nft_table *t, const char *chain, struct found *f)
 {
 	int ret = nft_rules(n, t, chain, take, again, f);
@@ -135,8 +136,8 @@ static int remove_commented(
 	return ret == -ENOENT ? 0 : ret;
 }
 
-int portlegacy_del(struct nft *n, const struct owner *o, bool rules, const struct result *prev,
-	struct err *e)
+int portlegacy_del(
+	struct nft *n, const struct owner *o, bool rules, const struct result *prev, struct err *e)
 {
 	static const uint8_t families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
 	char hash[CHAIN_HASH + 1], dn[CHAIN_SIZE], sn[CHAIN_SIZE];

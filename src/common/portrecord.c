@@ -85,7 +85,8 @@ int portmaps_sort(struct portmaps *m, struct err *e)
 	if (m->len)
 		qsort(m->list, m->len, sizeof(*m->list), by_arrival);
 	for (size_t i = 0; i < m->len; i++) {
-		const struct port_mapping *p = &m->list[i], *last = kept ? &m->list[kept - 1] : NULL;
+		const struct port_mapping *p = &m->list[i],
+					  *last = kept ? &m->list[kept - 1] : NULL;
 
 		if (!last || by_arrival(last, p)) {
 			m->list[kept++] = *p;
@@ -173,7 +174,8 @@ portmaps_text *portmaps_record(struct portmaps *m)
 {
 	struct lines l = {0};
 	size_t size = strlen(m->name);
-	bool cut = strlen(m->owner) < size || strcmp(m->owner + strlen(m->owner) - size, m->name) != 0;
+	bool cut =
+		strlen(m->owner) < size || strcmp(m->owner + strlen(m->owner) - size, m->name) != 0;
 	char *line = next_line(&l);
 
 	if (line)
@@ -310,4 +312,12 @@ bool portmaps_dead(const struct portmaps *m)
 	if (stat(m->netns, &st) < 0)
 		return errno == ENOENT || errno == ENOTDIR;
 	return !netns_is(m->netns, m->netns_inode);
+}
+
+bool portmaps_of_container(const struct portmaps *m, const char *id)
+{
+	const char *at = strchr(m->name, ' ');
+	size_t len = strlen(id);
+
+	return at && !strncmp(at + 1, id, len) && (at[1 + len] == ' ' || !at[1 + len]);
 }

@@ -1,5 +1,5 @@
-/* The port mappings of one attachment, and their record: the lines of text that portrules.c keeps in
- * the kernel beside the mappings, so that DEL, GC and a conflicting ADD need nothing else.
+/* The port mappings of one attachment, and their record: the lines of text that portrules.c keeps
+ * in the kernel beside the mappings, so that DEL, GC and a conflicting ADD need nothing else.
  *
  *   0  cnibox <net> <hash> <network> <id> <ifname>             the owner (cni/owner.h)
  *   1  records=4 dev=veth12 gates=4 from=127.0.0.0/8,10.1.2.0/24
@@ -21,10 +21,10 @@
 #include <stdint.h>
 
 struct port_mapping {
-	uint8_t proto;      /* IPPROTO_TCP, _UDP, _SCTP */
-	struct ip host;     /* destination; all zeros: any local address of the family */
+	uint8_t proto;  /* IPPROTO_TCP, _UDP, _SCTP */
+	struct ip host; /* destination; all zeros: any local address of the family */
 	uint16_t host_port;
-	struct ip addr;     /* of the container */
+	struct ip addr; /* of the container */
 	uint16_t port;
 };
 
@@ -39,8 +39,8 @@ struct portmaps {
 	size_t cap;
 	struct prefix from[PORT_SOURCES]; /* connections from there are masqueraded */
 	size_t from_len;
-	char dev[IFNAMSIZ];    /* the host's link to this container alone, "": shared or unknown */
-	bool gates[2];         /* there are conditions for IPv4, IPv6 */
+	char dev[IFNAMSIZ]; /* the host's link to this container alone, "": shared or unknown */
+	bool gates[2];      /* there are conditions for IPv4, IPv6 */
 	char netns[NFT_COMMENT_SIZE]; /* "": unknown */
 	uint64_t netns_inode;
 	size_t records; /* how many lines there are */
@@ -79,3 +79,6 @@ int portmaps_read(struct portmaps *m, const char *line);
 
 /* Whether the sandbox the record names is gone. What cannot be told counts as alive. */
 bool portmaps_dead(const struct portmaps *m);
+
+/* Whether the owner is an attachment of this container, by the name. */
+bool portmaps_of_container(const struct portmaps *m, const char *id);

@@ -16,12 +16,12 @@
 
 /* What ADD asks for beside the mappings. */
 struct port_extras {
-	const char *container;       /* its id, to tell a second attachment of it from a stranger */
+	const char *container; /* its id, to tell a second attachment of it from a stranger */
 	const struct port_conds *conds[2]; /* IPv4, IPv6; never NULL */
 	/* The host's link towards the container, which gets (or has) route_localnet and therefore
 	 * the guard against 127.0.0.0/8 from outside; "" when not needed. */
 	char localnet[IFNAMSIZ];
-	bool localnet_was_set;       /* by somebody before us: stays when we leave */
+	bool localnet_was_set; /* by somebody before us: stays when we leave */
 };
 
 /* Installs the mappings in one transaction, replacing what the same owner had. A host port that is
@@ -38,10 +38,9 @@ int portrules_load(struct nft *n, const char *hash, struct portmaps *m);
  * set it. Returns 0 or -1 with e set. */
 int portrules_del(struct nft *n, const char *hash, struct portmaps *was, struct err *e);
 
-/* Fails with ERR_CHECK when something of it is missing or leads elsewhere. What another attachment of
- * the same container has is dropped from m. */
-int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras *x,
-	struct err *e);
+/* Fails with ERR_CHECK when something of it is missing or leads elsewhere. What another attachment
+ * of the same container has is dropped from m. */
+int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras *x, struct err *e);
 
 /* Calls fn for each owner there is, by its comment; maybe twice for one. Returns 0, fn's non-zero
  * value, or -errno. */

@@ -531,7 +531,8 @@ const char *mac_format(const uint8_t mac[static 6], char out[static MAC_STRLEN])
 
 void mac_random(uint8_t out[static 6])
 {
-	if (getrandom(out, 6, 0) != 6)
-		abort();
+	while (getrandom(out, 6, 0) != 6)
+		if (errno != EINTR)
+			abort();
 	out[0] = (uint8_t)((out[0] | 2) & ~1);
 }

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/magic.h>
 #include <linux/nsfs.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,9 +96,13 @@ int netns_run(int fd, int (*fn)(void *arg, struct err *e), void *arg, struct err
 	if (setns(fd, CLONE_NEWNET) < 0)
 		return err_sys(e, errno, ERR_INVALID_NETNS, "failed to enter the netns");
 	ret = fn(arg, e);
-	/* Everything that follows would change the wrong namespace. */
-	if (setns(own, CLONE_NEWNET) < 0)
-		abort();
+	/* Short of memory it can fail, for a moment. Everything that follows would change the wrong
+	 * namespace. */
+	for (int tries = 0; setns(own, CLONE_NEWNET) < 0; tries++) {
+		if (tries == 100)
+			abort();
+		poll(NULL, 0, 10);
+	}
 	return ret;
 }
 

@@ -83,23 +83,41 @@ static void stamp_lease(const struct store *s, int fd)
 		fsetxattr(fd, BOOT_XATTR, s->boot, INDEX_BOOT_LEN, 0);
 }
 
-/* Reads the file of that name into `content`. fd receives the descriptor, the caller's to close. */
-static enum lease_kind lease_open(
-	const struct store *s, const char *name, struct holder *out, int *fd)
+/* What opening or reading something that is no regular file ends with: a symlink, a socket or a
+ * device without driver, a directory, a FIFO. All else (EIO, EMFILE, ENOMEM) says nothing about the
+ * file, and must not be taken for an answer: the lease may well be there. */
+static bool is_foreign(int err)
+{
+	return err == ELOOP || err == ENXIO || err == ENODEV || err == EISDIR || err == EAGAIN ||
+	       err == EINVAL;
+}
+
+/* Reads the file of that name into `content`; returns an enum lease_kind, or -errno when that could
+ * not be done. fd receives the descriptor, the caller's to close. */
+static int lease_open(const struct store *s, const char *name, struct holder *out, int *fd)
 {
 	struct stat st;
 	ssize_t n;
 
-	*fd = openat(s->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (*fd < 0)
-		return errno == ENOENT ? LEASE_NONE : LEASE_FOREIGN;
-	n = read(*fd, content, LEASE_MAX);
-	if (n < 0 || n == LEASE_MAX)
+	do
+		*fd = openat(
+			s->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	while (*fd < 0 && errno == EINTR);
+	if (*fd < 0 && errno == ENOENT)
+		return LEASE_NONE;
+	do
+		n = *fd < 0 ? -1 : read(*fd, content, LEASE_MAX);
+	while (*fd >= 0 && n < 0 && errno == EINTR);
+	if (n < 0)
+		return is_foreign(errno) ? LEASE_FOREIGN : -errno;
+	if (n == LEASE_MAX)
 		return LEASE_FOREIGN;
 	/* A FIFO or device of that name is no debris. */
-	if (!n && (fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode)))
+	if (!n && fstat(*fd, &st) < 0)
+		return -errno;
+	if (!n && !S_ISREG(st.st_mode))
 		return LEASE_FOREIGN;
-	return lease_parse(content, (size_t)n, out);
+	return (int)lease_parse(content, (size_t)n, out);
 }
 
 static bool same_holder(const struct holder *a, const struct holder *b)
@@ -115,29 +133,30 @@ static uint64_t holder_hash(const struct store *s, const struct holder *h)
 }
 
 /* One name of the directory into the index. */
-static void scan_name(struct store *s, struct index *ix, const char *name)
+static int scan_name(struct store *s, struct index *ix, const char *name)
 {
 	autoclose int fd = -1;
 	struct holder holder;
 	char text[IP_STRLEN];
 	enum boot boot;
 	struct ip ip;
+	int kind;
 
 	if (!strcmp(name, TEMP_NAME))
 		unlinkat(s->dir, name, 0);
 	if (!ip_parse(name, &ip) || strcmp(ip_format(&ip, text), name))
-		return;
-	switch (lease_open(s, name, &holder, &fd)) {
-	case LEASE_NONE:
-	case LEASE_DEBRIS: return;
-	case LEASE_FOREIGN: index_block(ix, &ip); return;
-	case LEASE_HELD: break;
-	}
+		return 0;
+	kind = lease_open(s, name, &holder, &fd);
+	if (kind == LEASE_FOREIGN)
+		index_block(ix, &ip);
+	if (kind != LEASE_HELD)
+		return kind < 0 ? kind : 0;
 	boot = lease_boot(s, fd);
 	/* Made by the Go plugin. When, nobody knows; from here on it ages. */
 	if (boot == BOOT_UNKNOWN)
 		stamp_lease(s, fd);
 	index_add(ix, &ip, index_hash(ix, holder.id, holder.ifname), boot == BOOT_EARLIER);
+	return 0;
 }
 
 /* Builds the index anew from the store. */
@@ -160,9 +179,10 @@ static int rebuild(struct store *s)
 		index_free(&ix);
 		return ret;
 	}
-	while ((errno = 0, entry = readdir(dir)) && !ix.broken)
-		scan_name(s, &ix, entry->d_name);
-	ret = ix.broken ? -ENOMEM : -errno;
+	while (!ret && (errno = 0, entry = readdir(dir)) && !ix.broken)
+		ret = scan_name(s, &ix, entry->d_name);
+	if (!ret)
+		ret = ix.broken ? -ENOMEM : -errno;
 	closedir(dir);
 	trace_step(start, TRACE_FILE, -ret, "read all leases");
 	if (ret) {
@@ -378,7 +398,7 @@ static bool make_way(struct store *s, const struct ip *ip, const char *name, boo
 {
 	autoclose int fd = -1;
 	struct holder holder;
-	enum lease_kind kind = lease_open(s, name, &holder, &fd);
+	int kind = lease_open(s, name, &holder, &fd);
 
 	if (kind == LEASE_DEBRIS)
 		return !remove_lease(s, name);
@@ -499,9 +519,11 @@ int store_release(struct store *s, const struct ip *ip, const struct holder *hol
 	autoclose int fd = -1;
 	struct holder found;
 	char name[IP_STRLEN];
+	int kind = lease_open(s, ip_format(ip, name), &found, &fd);
 
-	if (lease_open(s, ip_format(ip, name), &found, &fd) != LEASE_HELD ||
-		!same_holder(&found, holder))
+	if (kind < 0)
+		return kind;
+	if (kind != LEASE_HELD || !same_holder(&found, holder))
 		return 1;
 	return drop(s, ip, name, holder_hash(s, holder));
 }
@@ -521,15 +543,15 @@ static int push_ip(struct ip_list *l, const struct ip *ip)
 	return 0;
 }
 
-/* Whether the store agrees with the index about a lease. */
-static bool confirm(struct store *s, const struct ip *ip, const struct holder *holder)
+/* Whether the store agrees with the index about a lease: 1, 0 or -errno. */
+static int confirm(struct store *s, const struct ip *ip, const struct holder *holder)
 {
 	autoclose int fd = -1;
 	struct holder found;
 	char name[IP_STRLEN];
+	int kind = lease_open(s, ip_format(ip, name), &found, &fd);
 
-	return lease_open(s, ip_format(ip, name), &found, &fd) == LEASE_HELD &&
-	       same_holder(&found, holder);
+	return kind < 0 ? kind : kind == LEASE_HELD && same_holder(&found, holder);
 }
 
 int store_held(struct store *s, const struct holder *holder, struct ip_list *out)
@@ -540,11 +562,13 @@ int store_held(struct store *s, const struct holder *holder, struct ip_list *out
 		struct ip ip;
 		int ret = 0;
 
-		while (!ret && index_held(&s->index, hash, &pos, &ip))
-			if (confirm(s, &ip, holder))
+		while (ret >= 0 && index_held(&s->index, hash, &pos, &ip)) {
+			ret = confirm(s, &ip, holder);
+			if (ret > 0)
 				ret = push_ip(out, &ip);
-			else
+			else if (!ret)
 				s->index.broken = !s->fresh;
+		}
 		if (ret || !s->index.broken)
 			return ret;
 		out->len = before;
@@ -620,7 +644,10 @@ int store_gc(struct store *s, const struct holder *keep, size_t len, struct err 
 		char name[IP_STRLEN];
 		uint64_t hash;
 
-		if (lease_open(s, ip_format(&list[i], name), &holder, &fd) != LEASE_HELD)
+		ret = lease_open(s, ip_format(&list[i], name), &holder, &fd);
+		if (ret < 0)
+			err_sys(e, -ret, ERR_IO, "cannot read the lease of %s", name);
+		if (ret != LEASE_HELD)
 			continue;
 		hash = holder_hash(s, &holder);
 		if (is_kept(kept, 2 * len, hash))

@@ -47,21 +47,39 @@ redirects_to() {
 	[[ $(host tc filter show dev "$1" parent ffff:) == *"Egress Redirect to device $2"* ]]
 }
 
-# rate FROM TO ADDRESS BURST BYTES: bits per second on the wire, of BYTES bytes of TCP payload that
-# follow the first 2 * BURST.
-rate() {
-	local from=$1 to=$2 addr=$3 skip=$(($4 * 2)) bytes=$5 line
-	spawn "$to" bash -c "socat -u TCP4-LISTEN:5001,reuseaddr - | {
+# A receiver that lets SKIP bytes pass and then times BYTES bytes: microseconds in $T/us.
+receive() {
+	local to=$1 address=$2 skip=$3 bytes=$4
+	rm -f "$T/us"
+	spawn "$to" bash -c "socat -u $address - | {
 		head -c $skip >/dev/null; a=\${EPOCHREALTIME/[.,]/}
 		head -c $bytes >/dev/null; b=\${EPOCHREALTIME/[.,]/}
 		echo \$((b - a)) >$T/us; cat >/dev/null; }"
-	wait_for 5 listening "$to" 5001 tcp
-	inside "$from" timeout 20 sh -c "head -c $((skip + bytes)) /dev/zero | socat -u - TCP4:$addr:5001"
+}
+
+# rate FROM TO ADDRESS BURST BYTES: bits per second on the wire, of BYTES bytes of datagrams that
+# follow the first 2 * BURST. The sender offers more than fits.
+rate() {
+	local from=$1 to=$2 addr=$3 us
+	receive "$to" UDP4-RECV:5001 $(($4 * 2)) "$5"
+	wait_for 5 listening "$to" 5001 udp
+	spawn "$from" socat -u -b 1472 /dev/zero "UDP4-SENDTO:$addr:5001"
 	wait_for 20 test -s "$T/us"
-	read -r line <"$T/us"
-	rm "$T/us"
-	# A full frame carries 1448 bytes in 1514.
-	echo $((bytes * 8 * 1514 / 1448 * 1000000 / line))
+	kill "$spawned"
+	read -r us <"$T/us"
+	# 1472 bytes in a frame of 1514.
+	echo $(($5 * 8 * 1514 / 1472 * 1000000 / us))
+}
+
+# tcp_rate FROM TO ADDRESS BURST BYTES: the same by TCP, which may stall after losses.
+tcp_rate() {
+	local from=$1 to=$2 addr=$3 us
+	receive "$to" TCP4-LISTEN:5001,reuseaddr $(($4 * 2)) "$5"
+	wait_for 5 listening "$to" 5001 tcp
+	inside "$from" timeout 20 sh -c "head -c $(($4 * 2 + $5)) /dev/zero | socat -u - TCP4:$addr:5001"
+	wait_for 20 test -s "$T/us"
+	read -r us <"$T/us"
+	echo $(($5 * 8 * 1514 / 1448 * 1000000 / us))
 }
 
 # near WANTED ACTUAL: within ten per cent.
@@ -108,14 +126,14 @@ near() {
 	is '.interfaces | length' 2
 	near 16000000 "$(rate host c1 10.9.0.2 100000 2000000)"
 	# The other direction is free.
-	[ "$(rate c1 host 10.9.0.1 100000 20000000)" -gt 64000000 ]
+	[ "$(tcp_rate c1 host 10.9.0.1 100000 20000000)" -gt 64000000 ]
 }
 
 @test "what the container sends keeps to the egress rate" {
 	pair c1
 	ok ADD bandwidth c1 <<<"$(config '{"egressRate":16000000,"egressBurst":800000}')"
 	near 16000000 "$(rate c1 host 10.9.0.1 100000 2000000)"
-	[ "$(rate host c1 10.9.0.2 100000 20000000)" -gt 64000000 ]
+	[ "$(tcp_rate host c1 10.9.0.2 100000 20000000)" -gt 64000000 ]
 }
 
 @test "both at once, each at its own rate" {
@@ -124,6 +142,18 @@ near() {
 		"egressRate":12000000,"egressBurst":800000}')"
 	near 24000000 "$(rate host c1 10.9.0.2 100000 3000000)"
 	near 12000000 "$(rate c1 host 10.9.0.1 100000 1500000)"
+}
+
+@test "TCP gets along with it" {
+	local in out
+	pair c1
+	ok ADD bandwidth c1 <<<"$(config '{"ingressRate":24000000,"ingressBurst":800000,
+		"egressRate":12000000,"egressBurst":800000}')"
+	in=$(tcp_rate host c1 10.9.0.2 100000 6000000)
+	out=$(tcp_rate c1 host 10.9.0.1 100000 3000000)
+	echo "in $in, out $out"
+	[ "$in" -gt 14000000 ] && [ "$in" -lt 26400000 ]
+	[ "$out" -gt 7000000 ] && [ "$out" -lt 13200000 ]
 }
 
 @test "a burst passes at once" {
@@ -212,10 +242,9 @@ near() {
 	fails 7 'no interfaces provided' ADD bandwidth c1 \
 		<<<"$(config "$BOTH" | jq 'del(.prevResult.interfaces, .prevResult.ips)')"
 	NETNS=/run/netns/none fails 8 'failed to open netns' ADD bandwidth c1 <<<"$(config "$BOTH")"
-	# A pair whose other end is in a third namespace, where a link of the same index is called as
-	# the result says.
+	# A pair whose other end is in a third namespace.
 	netns c2
-	host ip -n c1 link add out type veth peer name in netns c2
+	host ip -n c2 link add in index 4242 type veth peer name out netns c1
 	fails any 'not in host ns|found in host ns' ADD bandwidth c1 out <<<"$(config "$BOTH" c1 out)"
 	nothing_left veth0
 }
@@ -226,7 +255,7 @@ near() {
 	pair c1
 	netns c2
 	index=$(host ip -j link show veth0 | jq '.[0].ifindex')
-	host ip -n c1 link add out type veth peer name in netns c2 index "$index"
+	host ip -n c2 link add in index "$index" type veth peer name out netns c1
 	fails 100 "veth peer with index $index is not in host ns" ADD bandwidth c1 out \
 		<<<"$(config "$BOTH" c1 out veth0)"
 	same "the other container's end" '' "$(qdiscs veth0)"

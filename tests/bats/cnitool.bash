@@ -13,12 +13,15 @@ tool_setup() {
 	mkdir "$NET" "$BIN"
 }
 
-# only_ours REASON: skips the test when CNITOOL is another implementation.
-only_ours() {
+# True when CNITOOL is cnibox.
+is_ours() {
 	local f
 	f=$(readlink -f "$CNITOOL")
-	[ "${f##*/}" = cnibox ] || skip "not our cnitool: $1"
+	[ "${f##*/}" = cnibox ]
 }
+
+# only_ours REASON: skips the test when CNITOOL is another implementation.
+only_ours() { is_ours || skip "not our cnitool: $1"; }
 
 # The Go plugins, for mixed lists; GO_PLUGINS names another place.
 go_plugin() {
@@ -30,8 +33,8 @@ go_plugin() {
 # The Go cnitool; GO_CNITOOL names it when it is not on PATH.
 go_cnitool() {
 	local f real
-	for f in "${GO_CNITOOL:-}" $(type -aP cnitool); do
-		real=$(readlink -f "$f")
+	for f in "${GO_CNITOOL:-}" $(type -aP cnitool || :); do
+		real=$(readlink -f "$f") || continue
 		[ -x "$real" ] && [ "${real##*/}" != cnibox ] || continue
 		GO_CNITOOL=$f
 		return

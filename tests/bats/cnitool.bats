@@ -299,7 +299,7 @@ teardown() { sandbox_end; }
 	list n a
 	mv "$NET/n.conflist" "$T/elsewhere"
 	mkdir "$NET/dir.conflist" "$NET/dir.conf" "$NET/dir.json"
-	for f in n.CONFLIST n.conflist~ n.conflist.bak conflist n; do
+	for f in n.CONFLIST n.conflist~ n.conflist.bak conflist m; do
 		cp "$T/elsewhere" "$NET/$f"
 	done
 	dies "no net configurations found in $NET" add n /x
@@ -334,7 +334,7 @@ teardown() { sandbox_end; }
 	ln -s gone "$NET/13-dangling.conflist"
 	mkfifo "$NET/14-fifo.conflist"
 	head -c 100000 /dev/urandom >"$NET/15-rubbish.conflist"
-	printf '{"name":"s","type":"a"}' >"$NET/50.conf"
+	printf '{"name":"s","type":"a","cniVersion":"1.0.0"}' >"$NET/50.conf"
 	echo '[' >"$NET/10-torn.conf"
 	works add n /x
 	says 'skipped: .*10-torn.conflist'
@@ -353,7 +353,7 @@ teardown() { sandbox_end; }
 		printf '%s' "$1" >"$NET/n.conflist"
 		tool add n /x
 		same "status for $1" 1 "$status"
-		[[ $stderr == *"error parsing configuration list: $2"* ]] || show "for $1 it should say $2"
+		[[ $stderr == *"${3-error parsing configuration list: }$2"* ]] || show "for $1 it should say $2"
 	}
 	try '{"plugins":[{"type":"a"}]}' 'no name'
 	try '{"name":7,"plugins":[{"type":"a"}]}' 'invalid name type float64'
@@ -361,13 +361,20 @@ teardown() { sandbox_end; }
 	try '{"name":"n","cniVersion":{},"plugins":[{"type":"a"}]}' 'invalid cniVersion type map[string]interface {}'
 	try '{"name":"n","plugins":{}}' "invalid 'plugins' type map[string]interface {}"
 	try '{"name":"n","plugins":[]}' 'no plugins in list'
-	try '{"name":"n"}' 'no plugin configs found'
-	try '{"name":"n","plugins":[{"type":"a"},{}]}' "failed to parse plugin config 1: error parsing configuration: missing 'type'"
-	try '{"name":"n","plugins":[{"type":""}]}' "failed to parse plugin config 0: error parsing configuration: missing 'type'"
+	try '{"name":"n"}' 'no plugin configs found' ''
+	try '{"name":"n","plugins":[{"type":"a"},{}]}' "failed to parse plugin config 1: error parsing configuration: missing 'type'" ''
+	try '{"name":"n","plugins":[7]}' 'failed to parse plugin config 0: error parsing configuration: ' ''
+	try '{"name":"n","plugins":[{"type":"a","capabilities":7}]}' 'failed to parse plugin config 0: error parsing configuration: ' ''
+	try '{"name":"n","plugins":[{"type":"a","capabilities":{"k":1}}]}' 'failed to parse plugin config 0: error parsing configuration: ' ''
+	try '{"name":"n","plugins":[{"type":""}]}' "failed to parse plugin config 0: error parsing configuration: missing 'type'" ''
+	try '{"name":"n","plugins":null}' "invalid 'plugins' type <nil>"
+	try '{"name":"n","disableCheck":null,"plugins":[{"type":"a"}]}' 'invalid type <nil> for disableCheck'
+	try '{"name":"n","cniVersion":"x","cniVersions":["1.0.0"]}' 'invalid cniVersion x: '
+	try '{' 'unexpected end of JSON input'
 	try '{"name":"n","disableCheck":7,"plugins":[{"type":"a"}]}' 'invalid type float64 for disableCheck'
 	try '{"name":"n","disableGC":"yes","plugins":[{"type":"a"}]}' 'invalid value "yes" for disableGC'
 	try '{"name":"n","loadOnlyInlinedPlugins":true}' "\`loadOnlyInlinedPlugins\` is true, and no 'plugins' key"
-	try '{"name":"n","cniVersions":7,"plugins":[{"type":"a"}]}' 'invalid type for cniVersions: float64'
+	try '{"name":"n","cniVersions":7,"plugins":[{"type":"a"}]}' 'invalid type for cniVersions: '
 	try '{"name":"n","cniVersions":["1.0.0",7],"plugins":[{"type":"a"}]}' 'invalid type for cniVersions index 1: float64'
 	try '{"name":"n","cniVersions":["x"],"plugins":[{"type":"a"}]}' 'invalid cniVersions entry x at index 0: '
 }
@@ -390,12 +397,16 @@ teardown() { sandbox_end; }
 	mkdir "$NET/n"
 	echo '{"type":"b"}' >"$NET/n/10.conf"
 	printf ' {"type":"a", "name":"n", "disableCheck":true, "x": 1}' >"$NET/n.conf"
+	echo '{"ip4":{"ip":"10.1.0.2/16"}}' >"$T/a.result"
 	works add n /x
 	called 'ADD a'
 	given a ADD '[.name,.cniVersion,.x]' '["n","",1]'
-	cached '.config | @base64d' '{"cniVersion":"","name":"n","plugins":[{"disableCheck":true,"name":"n","type":"a","x":1}]}'
+	same "the list in the cache" \
+		'{"cniVersion":"","name":"n","plugins":[{"disableCheck":true,"name":"n","type":"a","x":1}]}' \
+		"$(host sh -c 'cat /var/lib/cni/results/*' | jq -r '.config | @base64d')"
 	works del n /x
 	called 'DEL a'
+	rm "$T/a.result"
 	printf ' {"type":"a", "name":"n", "cniVersion":"1.0.0", "disableCheck":true}' >"$NET/n.conf"
 	works add n /x
 	works check n /x
@@ -453,7 +464,9 @@ teardown() { sandbox_end; }
 	try '"cniVersion": "1.1.0", "cniVersions": ["0.3.1", "1.0.0"]' 1.1.0
 	try '"cniVersion": "0.4.0", "cniVersions": ["9.0.0", "0.3.1"]' 0.4.0
 	try '"cniVersion": "0.4.0", "cniVersions": ["1.2.0", "1.1.0", "1.0.0"]' 1.1.0
-	try '"cniVersions": ["0.4.0"], "x": "\"cniVersion\""' 0.4.0
+	echo '{"name":"n","cniVersions":["0.4.0"],"plugins":[{"type":"a"}]}' >"$NET/n.conflist"
+	works add n /none
+	given a ADD .cniVersion 0.4.0
 }
 
 # ---- what a plugin is given -------------------------------------------------------------------
@@ -736,22 +749,23 @@ teardown() { sandbox_end; }
 }
 
 @test "a torn cache entry does not block DEL or CHECK, and goes with the attachment" {
-	local good f text
+	local good f text check='CHECK a,'
 	double a
 	list n a
 	works add n /x
 	f=$(entry)
 	good=$(host cat "$f")
 	called 'ADD a'
+	is_ours || check='' # libcni is not tolerant in CHECK
 	for text in '' ' ' '{' "${good:0:100}" "${good:0:-1}" "$good$good" null '[]' '{}' '"x"' \
 		'{"kind":"cniCacheV9"}' "${good/cniCacheV1/other}" "${good/\"config\":\"/\"config\":\"*}" \
 		'{"kind":"cniCacheV1"}' '{"kind":7,"ifName":[]}' \
 		"$(head -c 3000 /dev/urandom | base64 -w0)"; do
 		printf '%s' "$text" >"$T/torn"
 		host cp "$T/torn" "$f"
-		works check n /x
+		[ -z "$check" ] || works check n /x
 		works del n /x
-		called 'CHECK a,DEL a'
+		called "${check}DEL a"
 		no_entry
 	done
 	head -c 5000 /dev/urandom >"$T/torn"
@@ -1162,7 +1176,7 @@ teardown() { sandbox_end; }
 	printf '\177ELF rubbish' >"$BIN/a"
 	tool add n /x
 	same status 1 "$status"
-	says 'netplugin failed with no error message: fork/exec '"$BIN/a"': [Ee]xec format error'
+	says 'netplugin failed with no error message: fork/exec '"$BIN/a"'.*[Ee]xec format error'
 }
 
 @test "an ADD that prints no result, or not exactly one, is an error and is undone" {
@@ -1207,7 +1221,7 @@ teardown() { sandbox_end; }
 	does a ADD 'head -c 10000000 /dev/zero | tr "\0" "["; exit 1'
 	tool add n /y
 	same status 1 "$status"
-	does a ADD 'yes >&2 | head -c 10000000 >&2; exit 1'
+	does a ADD 'yes | head -c 3000000 >&2; exit 1'
 	tool add n /y
 	same status 1 "$status"
 }
@@ -1282,20 +1296,18 @@ teardown() { sandbox_end; }
 @test "a plugin that is being replaced is waited for" {
 	only_ours "libcni fails at the second try"
 	command -v cc >/dev/null || skip "no C compiler"
-	local c
 	echo 'int main(void){return __builtin_puts("{\"cniVersion\":\"1.0.0\"}") < 0;}' >"$T/a.c"
 	cc -o "$BIN/a" "$T/a.c"
 	list n a
-	exec {c}>>"$BIN/a"
-	if "$BIN/a" >/dev/null 2>&1; then
-		exec {c}>&-
-		skip "this kernel executes files that are open for writing"
-	fi
+	spawn host sh -c "exec 7>>$BIN/a; : >$T/open; until [ -e $T/close ]; do sleep 0.02; done"
+	wait_for 5 test -e "$T/open"
+	! "$BIN/a" >/dev/null 2>&1 || skip "this kernel executes files that are open for writing"
 	export NETCONFPATH=$NET CNI_PATH=$BIN
-	spawn host sh -c "exec {c}>&-; '$CNITOOL' add n /x >$T/late.out 2>&1; echo \$? >$T/late" {c}>&-
-	sleep 0.3
-	[ ! -s "$T/late" ]
-	exec {c}>&-
+	spawn host sh -c "'$CNITOOL' add n /x >$T/late.out 2>&1; echo \$? >$T/late"
+	wait_for 5 test -e "$T/late.out"
+	run wait_for 1 test -s "$T/late"
+	same "finished while it was busy" 1 "$status"
+	: >"$T/close"
 	wait_for 5 test -s "$T/late"
 	same status 0 "$(cat "$T/late")"
 }

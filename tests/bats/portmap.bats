@@ -77,7 +77,7 @@ conf() {
 # add ID NUMBER MAPPINGS [KEYS], and so on.
 add() { ok ADD portmap "$1" "${IFNAME:-eth0}" <<<"$(conf "$@")"; }
 del() { ok DEL portmap "$1" "${IFNAME:-eth0}" <<<"$(conf "$@")"; }
-# Debian's Go plugin looks for the IPv4 chain in ip6tables and fails whatever is there.
+# With both families Debian's Go plugin looks for the IPv4 rules in ip6tables too, and fails.
 check() { ! is_cnibox || ok CHECK portmap "$1" "${IFNAME:-eth0}" <<<"$(conf "$@")"; }
 
 # answers FROM PROTO ADDR PORT ANSWER.
@@ -341,6 +341,7 @@ localnet() { host cat "/proc/sys/net/ipv4/conf/${1:-cni0}/route_localnet"; }
 	only_cnibox "looks at our table"
 	topology
 	for what in "delete element inet cnibox_portmap ports4 { tcp . 8080 }" \
+		"flush set inet cnibox_portmap owners; flush map inet cnibox_portmap hosts4" \
 		"flush set inet cnibox_portmap masq4_24" "flush map inet cnibox_portmap ports6" \
 		"flush set inet cnibox_portmap localnet" "flush chain inet cnibox_portmap postrouting" \
 		"flush ruleset"; do
@@ -351,6 +352,38 @@ localnet() { host cat "/proc/sys/net/ipv4/conf/${1:-cni0}/route_localnet"; }
 		del a 2 -
 		! host nft list ruleset | grep . || { echo "after: $what" && return 1; }
 	done
+}
+
+@test "ADD over the remains of a record" {
+	only_cnibox "looks at our table"
+	topology
+	add a 2 "8080:80"
+	owner=$(host nft list set inet cnibox_portmap owners | grep -o '[0-9a-f:]* [.] 0 ' | sed 's/ [.] 0 //')
+	for what in "delete element inet cnibox_portmap owners { $owner . 0 }" "delete element inet cnibox_portmap owners { $owner . 1 }" \
+		"flush set inet cnibox_portmap owners" "flush map inet cnibox_portmap ports4"; do
+		host nft "$what"
+		add a 2 "8080:80"
+		check a 2 "8080:80"
+	done
+	# Elements of an owner without a record are nobody's.
+	host nft flush set inet cnibox_portmap owners
+	add b 3 "8080:80"
+	check b 3 "8080:80"
+}
+
+@test "route_localnet that cannot be set: ADD fails and leaves nothing; if it is set already it need not be" {
+	only_cnibox "Go leaves its rules"
+	topology
+	host mount --bind /proc/sys /proc/sys
+	host mount -o remount,bind,ro /proc/sys
+	fails 100 'unable to enable route_localnet: cni0' ADD portmap a <<<"$(conf a 2 "8080:80")"
+	! host nft list ruleset | grep .
+	host umount /proc/sys
+	host sysctl -qw net.ipv4.conf.cni0.route_localnet=1
+	host mount --bind /proc/sys /proc/sys
+	host mount -o remount,bind,ro /proc/sys
+	add a 2 "8080:80"
+	check a 2 "8080:80"
 }
 
 @test "CHECK sees a mapping that leads elsewhere and a missing sysctl" {

@@ -60,7 +60,7 @@ static const struct {
 	CALL(statx, of_look), CALL(newfstatat, of_look), CALL(readlinkat, of_look),
 	CALL(faccessat, of_look), CALL(getdents64, of_look), CALL(fchmod, of_look),
 	CALL(flock, of_lock), CALL(fcntl, of_fd), CALL(setns, of_enter), CALL(ppoll, of_wait),
-	CALL(ioctl, of_look), CALL(getrandom, of_wait), CALL(clone, of_memory),
+	CALL(ioctl, of_look), CALL(getrandom, of_nothing), CALL(clone, of_memory),
 	CALL(pipe2, of_fd), CALL(dup, of_fd), CALL(dup3, of_fd), CALL(wait4, of_wait),
 	CALL(waitid, of_wait), CALL(execve, of_nothing), CALL(getcwd, of_memory),
 	CALL(fstatfs, of_look), CALL(statfs, of_look), CALL(lseek, of_look),
