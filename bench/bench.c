@@ -373,12 +373,13 @@ static void call(struct call *c)
 
 /* ---- a side: the process that is a node ---- */
 
-enum what { CHAIN, LEASE, FILL, VERSION, PROGRAM, STOP };
+enum what { CHAIN, LEASE, FILL, PROGRAM, NETNS, STOP };
 struct order {
 	enum what what;
 	char verb[8];
 	unsigned int round;
 	unsigned int leases;
+	unsigned int crowd; /* which of those that are there to stay; 0: none of them */
 	bool trace, bandwidth;
 	char program[256];
 };
@@ -415,6 +416,12 @@ static void id_of(unsigned int n, char id[static 65])
 	snprintf(id, 65, "%064x", n * 2654435761u);
 }
 
+/* One of the pool, or one's own for those that stay. */
+static void netns_of(const struct order *o, char path[static 64])
+{
+	snprintf(path, 64, "/run/netns/c%u", o->crowd ? POOL - 1 + o->crowd : o->round % POOL);
+}
+
 static void take(struct reply *r, const char *plugin, struct call *c)
 {
 	int i = r->steps++;
@@ -425,6 +432,13 @@ static void take(struct reply *r, const char *plugin, struct call *c)
 	r->peak_kb[i] = c->peak_kb;
 	r->programs[i] = c->programs;
 	r->failed[i] = c->status != 0;
+}
+
+static void set_port(json_t *conf, int port)
+{
+	json_t *list = json_object_get(json_object_get(conf, "runtimeConfig"), "portMappings");
+
+	json_object_set_new(json_array_get(list, 0), "hostPort", json_integer(port));
 }
 
 static void run_chain(const struct side *s, const struct order *o, struct reply *r)
@@ -440,7 +454,7 @@ static void run_chain(const struct side *s, const struct order *o, struct reply 
 		json_array_append_new(list, json_loads(shaped, 0, NULL));
 	n = o->bandwidth ? 4 : 3;
 	id_of(o->round, id);
-	snprintf(netns, sizeof(netns), "/run/netns/c%u", o->round % POOL);
+	netns_of(o, netns);
 	for (size_t i = 0; i < n; i++) {
 		json_t *conf = json_deep_copy(json_array_get(list, back ? n - 1 - i : i));
 		const char *type = json_string_value(json_object_get(conf, "type"));
@@ -458,6 +472,8 @@ static void run_chain(const struct side *s, const struct order *o, struct reply 
 		json_object_set_new(conf, "name", json_string("dbnet"));
 		if (prev)
 			json_object_set(conf, "prevResult", prev);
+		if (!strcmp(type, "portmap"))
+			set_port(conf, 8080 + (int)o->crowd);
 		c.input = json_dumps(conf, JSON_COMPACT);
 		call(&c);
 		take(r, type, &c);
@@ -490,8 +506,8 @@ static void run_floor(const struct side *s, const struct order *o, struct reply 
 		.argv = args,
 		.trace = o->trace};
 
-	snprintf(netns, sizeof(netns), "/run/netns/c%u", o->round % POOL);
-	snprintf(n, sizeof(n), "%u", 2 + o->round % 250);
+	netns_of(o, netns);
+	snprintf(n, sizeof(n), "%u", o->crowd ? 10 + o->crowd : 2 + o->round % 8);
 	if (!add)
 		args[3] = NULL;
 	call(&c);
@@ -578,11 +594,25 @@ static void tmpfs(const char *dir)
 		die(dir);
 }
 
+static void make_netns(unsigned int first, unsigned int count)
+{
+	int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	char path[64];
+
+	for (unsigned int i = first; i < first + count; i++) {
+		snprintf(path, sizeof(path), "/run/netns/c%u", i);
+		close(open(path, O_CREAT | O_CLOEXEC, 0600));
+		if (unshare(CLONE_NEWNET) || mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL))
+			die(path);
+		lo_up();
+	}
+	if (setns(home, CLONE_NEWNET))
+		die("setns");
+	close(home);
+}
+
 static void make_node(const char *store)
 {
-	char path[64];
-	int home;
-
 	if (unshare(CLONE_NEWNET | CLONE_NEWNS) ||
 		mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		die("unshare");
@@ -594,17 +624,7 @@ static void make_node(const char *store)
 	mkdir("/var/lib/cni", 0755);
 	mkdir("/run/netns", 0755);
 	lo_up();
-	home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	for (int i = 0; i < POOL; i++) {
-		snprintf(path, sizeof(path), "/run/netns/c%d", i);
-		close(open(path, O_CREAT | O_CLOEXEC, 0600));
-		if (unshare(CLONE_NEWNET) || mount("/proc/self/ns/net", path, NULL, MS_BIND, NULL))
-			die(path);
-		lo_up();
-	}
-	if (setns(home, CLONE_NEWNET))
-		die("setns");
-	close(home);
+	make_netns(0, POOL);
 }
 
 static void serve(const struct side *s, int sock, const char *store)
@@ -620,6 +640,7 @@ static void serve(const struct side *s, int sock, const char *store)
 		switch (o.what) {
 		case CHAIN: (s->floor ? run_floor : run_chain)(s, &o, &r); break;
 		case FILL: fill(o.leases); break;
+		case NETNS: make_netns(POOL, o.crowd); break;
 		case STOP: exit(0);
 		default: run_program(s, &o, &r);
 		}
@@ -687,9 +708,9 @@ static struct reply ask(const struct side *s, const struct order *o)
 
 static const char *const verbs[] = {"ADD", "CHECK", "DEL"};
 
-static void chain_sample(int i, const char *verb, const struct reply *r, bool counted)
+static void chain_sample(int i, const char *verb, const struct reply *r, unsigned int others)
 {
-	char row[64];
+	char row[80], some[32] = "";
 	double sum = 0, cpu = 0;
 	bool failed = false;
 
@@ -698,13 +719,15 @@ static void chain_sample(int i, const char *verb, const struct reply *r, bool co
 		cpu += r->cpu_ms[k];
 		failed |= r->failed[k];
 	}
-	if (!counted)
-		return;
-	snprintf(row, sizeof(row), "chain %s", verb);
+	if (others)
+		snprintf(some, sizeof(some), ", %u others there", others);
+	snprintf(row, sizeof(row), "chain %s%s", verb, some);
 	if (!failed) {
 		sample("dbnet chain, time", row, "ms", i, sum);
 		sample("dbnet chain, CPU time", row, "ms", i, cpu);
 	}
+	if (others)
+		return;
 	if (sides[i].floor) {
 		snprintf(row, sizeof(row), "without the process: %s", verb);
 		sample("of which", row, "ms", i, r->ms[STEPS - 1]);
@@ -717,8 +740,10 @@ static void chain_sample(int i, const char *verb, const struct reply *r, bool co
 	}
 }
 
-static void bench_chain(unsigned int rounds, unsigned int warm)
+static void bench_chain(unsigned int rounds, unsigned int others)
 {
+	const unsigned int warm = 2;
+
 	for (unsigned int n = 0; n < rounds + warm; n++) {
 		for (int v = 0; v < 3; v++) {
 			struct order o = {.what = CHAIN, .round = n};
@@ -731,10 +756,28 @@ static void bench_chain(unsigned int rounds, unsigned int warm)
 				if (sides[i].floor && v == 1)
 					continue;
 				r = ask(&sides[i], &o);
-				chain_sample(i, verbs[v], &r, n >= warm);
+				if (n >= warm)
+					chain_sample(i, verbs[v], &r, others);
 			}
 		}
 	}
+}
+
+/* The same on a node where others are and stay, each with a port. */
+static void bench_crowd(unsigned int rounds, unsigned int others)
+{
+	struct order o = {.what = NETNS, .crowd = others};
+
+	for (int i = 0; i < side_count; i++)
+		ask(&sides[i], &o);
+	o.what = CHAIN;
+	strcpy(o.verb, "ADD");
+	for (o.crowd = 1; o.crowd <= others; o.crowd++) {
+		o.round = 1000000 + o.crowd;
+		for (int i = 0; i < side_count; i++)
+			ask(&sides[i], &o);
+	}
+	bench_chain(rounds, others);
 }
 
 /* What only the first attachment of a node costs: on fresh nodes. */
@@ -943,7 +986,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < side_count; i++)
 		start_side(&sides[i]);
 	if (wanted(only, "chain"))
-		bench_chain(rounds, 2);
+		bench_chain(rounds, 0);
 	if (wanted(only, "first"))
 		bench_first(rounds / 10 + 1);
 	if (wanted(only, "leases"))
@@ -954,6 +997,8 @@ int main(int argc, char **argv)
 		bench_memory();
 	if (wanted(only, "size"))
 		bench_size();
+	if (wanted(only, "crowd"))
+		bench_crowd(rounds / 4 + 1, 200);
 	for (int i = 0; i < side_count; i++)
 		stop_side(&sides[i]);
 	(json ? print_json : print_tables)();

@@ -2,7 +2,7 @@
  * done by raw netlink and libnftables in one process, without config, checks, undo or result. What
  * a plugin needs beyond this is its own cost; less than this is not to be had.
  *
- *   floor add NETNS MAC N     attach, 10.1.0.N, host port 8080
+ *   floor add NETNS MAC N     attach, 10.1.0.N, host port 8000 + N
  *   floor del N               detach
  *
  * Prints the microseconds of the work itself, the start of the process left out. */
@@ -281,9 +281,9 @@ static void add(const char *path, const char *mac, const char *n)
 	put_default_route(&container, index, "10.1.0.1");
 	commit(&container, ip);
 	snprintf(text, sizeof(text),
-		"add element ip floor ports { tcp . 8080 : %s . 80 }\n"
+		"add element ip floor ports { tcp . %d : %s . 80 }\n"
 		"add element ip floor nets { %s }\n",
-		ip, ip);
+		8000 + atoi(n), ip, ip);
 	nft(text);
 }
 
@@ -293,9 +293,9 @@ static void del(const char *n)
 	struct batch node;
 
 	snprintf(text, sizeof(text),
-		"delete element ip floor ports { tcp . 8080 }\n"
+		"delete element ip floor ports { tcp . %d }\n"
 		"delete element ip floor nets { 10.1.0.%s }\n",
-		n);
+		8000 + atoi(n), n);
 	nft(text);
 	open_batch(&node);
 	snprintf(host, sizeof(host), "floor%s", n);

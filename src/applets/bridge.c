@@ -436,11 +436,11 @@ static int add_port(const struct sandbox *sb, const struct request *req,
 	char path[64];
 
 	for (int attempt = 0;; attempt++) {
-		if (ensure_bridge(sb->host, c, undo, br, e))
-			return -1;
-		spec.master = br->index;
-		if (!veth_create(sb, &req->owner, &spec, undo, v, e))
-			break;
+		if (!ensure_bridge(sb->host, c, undo, br, e)) {
+			spec.master = br->index;
+			if (!veth_create(sb, &req->owner, &spec, undo, v, e))
+				break;
+		}
 		/* A failing ADD next to us has just removed the bridge it had made. */
 		if (e->sys != ENODEV || attempt == 3)
 			return -1;
@@ -780,7 +780,8 @@ static bool port_ready(const struct link *l)
 }
 
 /* Neighbours are told where the addresses live when the frames that tell them get through. */
-static int wait_for_port(const struct sandbox *sb, const struct veth *v, struct err *e)
+static int wait_for_port(
+	const struct sandbox *sb, const struct link *br, const struct veth *v, struct err *e)
 {
 	struct link l;
 	int ret = link_wait(sb->host, v->host_index, port_ready, PORT_TIMEOUT_MS, &l);
@@ -791,6 +792,11 @@ static int wait_for_port(const struct sandbox *sb, const struct veth *v, struct 
 			l.port_state);
 	if (ret && ret != -ETIMEDOUT)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up link \"%s\"", v->host_name);
+	/* The kernel cannot delete a bridge only if it is empty: an ADD that failed next to us may
+	 * have counted its ports just before ours came. */
+	if (l.master != br->index)
+		return err_set(e, ERR_TRY_AGAIN, "port \"%s\" has lost its bridge \"%s\"",
+			v->host_name, br->name);
 	ifsetup_announce(sb, v->index, v->mac);
 	return 0;
 }
@@ -829,7 +835,7 @@ static int bridge_add(const struct request *req, struct reply *reply, struct err
 	if (c.ipam ? add_layer3(&sb, req, &c, &br, &v, reply, e)
 		   : add_interfaces(req, &c, &br, &v, r, e))
 		return -1;
-	if (!c.disabled && wait_for_port(&sb, &v, e))
+	if (!c.disabled && wait_for_port(&sb, &br, &v, e))
 		return -1;
 	if (c.has_dns || !c.ipam) {
 		dns_free(&r->dns);

@@ -519,9 +519,9 @@ static int tool_gc(const struct context *c, const struct conflist *l, struct err
 	if (valid_from_options(c->opt, valid, e) ||
 		(c->opt->valid_file && valid_from_file(c->opt->valid_file, valid, e)))
 		return -1;
-	if (cni_version_cmp(l->version, "1.1.0", &cmp, e) ||
-		cache_each(c->opt->cache_dir, sweep_entry, &s, e))
+	if (cni_version_cmp(l->version, "1.1.0", &cmp, e))
 		return -1;
+	cache_each(c->opt->cache_dir, sweep_entry, &s, e);
 	if (cmp >= 0)
 		list_gc(l, &c->attach, valid, e);
 	return e->set ? -1 : 0;

@@ -269,9 +269,13 @@ static int find_localnet(struct nl *rt, const struct config *c, const struct tar
 
 	if (!c->snat || !maps_family(m, AF_INET))
 		return 0;
+	ret = route_lookup(rt, &t->addr[0].ip, &index);
 	/* No way there: nothing to set, as upstream. */
-	if (route_lookup(rt, &t->addr[0].ip, &index) || index == LOOPBACK_INDEX)
+	if (ret == -ENETUNREACH || ret == -EHOSTUNREACH || ret == -ESRCH || ret == -EACCES ||
+		ret == -EINVAL || (!ret && index == LOOPBACK_INDEX))
 		return 0;
+	if (ret)
+		return err_sys(e, -ret, ERR_SYSTEM, "cannot look up the way to the container");
 	ret = link_get_index(rt, index, &link);
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "cannot read the link to the container");
@@ -547,6 +551,9 @@ static int gc(const struct request *req, struct err *e)
 			del_one(n, g.dead[i], &had, &one);
 			err_merge(e, &one);
 		}
+		ret = g.len ? 0 : portrules_sweep(n);
+		if (ret && !no_nftables(ret) && !e->set)
+			err_sys(e, -ret, ERR_SYSTEM, "cannot remove the table of the port mappings");
 	}
 	free(g.dead);
 	valid_set_free(&valid);

@@ -97,22 +97,58 @@ static int temp_name(const char *name, char temp[static NAME_MAX + 1])
 	return n > NAME_MAX ? -ENAMETOOLONG : 0;
 }
 
-static int replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode,
-	bool flush)
+static int fill(int fd, const void *data, size_t len, bool flush)
 {
+	int ret = file_write_fd(fd, data, len);
+
+	return !ret && flush && fdatasync(fd) < 0 ? -errno : ret;
+}
+
+int file_link(int fd, int dirfd, const char *name)
+{
+	char path[32];
+
+	if (!linkat(fd, "", dirfd, name, AT_EMPTY_PATH))
+		return 0;
+	if (errno == EEXIST)
+		return -EEXIST;
+	/* Older kernels want a capability for the direct way. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return linkat(AT_FDCWD, path, dirfd, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+}
+
+/* For filesystems without unnamed files. */
+static int write_named(
+	int dirfd, const char *temp, const void *data, size_t len, mode_t mode, bool flush)
+{
+	autoclose int fd = openat(dirfd, temp,
+		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
+
+	return fd < 0 ? -errno : fill(fd, data, len, flush);
+}
+
+/* A file gets a name when it is complete: a writer that is killed leaves nothing, or, replacing
+ * another, at worst a complete file of a temporary name. */
+static int replace(
+	int dirfd, const char *name, const void *data, size_t len, mode_t mode, bool flush)
+{
+	autoclose int fd = openat(dirfd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
 	char temp[NAME_MAX + 1];
-	autoclose int fd = -1;
 	int ret = temp_name(name, temp);
 
 	if (ret)
 		return ret;
-	fd = openat(dirfd, temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-		mode);
-	if (fd < 0)
-		return -errno;
-	ret = file_write_fd(fd, data, len);
-	if (!ret && flush && fdatasync(fd) < 0)
-		ret = -errno;
+	if (fd >= 0) {
+		ret = fill(fd, data, len, flush);
+		if (!ret)
+			ret = file_link(fd, dirfd, name);
+		if (ret != -EEXIST)
+			return ret;
+		unlinkat(dirfd, temp, 0);
+		ret = file_link(fd, dirfd, temp);
+	} else {
+		ret = write_named(dirfd, temp, data, len, mode, flush);
+	}
 	if (!ret && renameat(dirfd, temp, dirfd, name) < 0)
 		ret = -errno;
 	if (ret)

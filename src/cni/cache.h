@@ -35,7 +35,8 @@ int cache_remove(
 	const char *dir, const char *network, const char *id, const char *ifname, struct err *e);
 
 /* Calls fn for every usable entry, in bytewise order of the files; stops when fn returns non-zero.
- * A missing directory has none. */
+ * A missing directory has none. Returns fn's value, or -1 with e set when the directory, or in the
+ * end an entry that may be usable, could not be read. */
 int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg), void *arg,
 	struct err *e);
 

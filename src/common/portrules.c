@@ -156,27 +156,38 @@ static void set_localnet(const struct devs *d, const char *value)
 		sysctl_ensure(portrules_sysctl(d->list[i], path), value);
 }
 
-/* Deletes the table if it serves nobody any more; the kernel decides that in one step, the question
- * before only spares us refusals. The links' route_localnet goes with the guard: should an ADD have
- * made a new table in between, it finds the old value or ours, and gets it back. */
-static void sweep(struct nft *n)
+/* Deletes the table; the kernel decides in one step whether it serves nobody. The links'
+ * route_localnet goes before the guard does: a process killed in between leaves a table that the
+ * next DEL or GC finds, not a link that lets 127.0.0.0/8 in. Should an ADD be faster, or have made
+ * a new table in between, it gets the setting back. */
+static int remove_table(struct nft *n, const struct devs *devs)
+{
+	int ret;
+
+	set_localnet(devs, "0");
+	nft_begin(n, 0);
+	nft_set_del_empty(n, &port_table, PORT_OWNERS);
+	nft_table_del(n, &port_table);
+	ret = nft_commit(n, NULL);
+	if (devs->len && (ret || !nft_table_get(n, &port_table)))
+		set_localnet(devs, "1");
+	return nft_raced(ret) ? 0 : ret;
+}
+
+int portrules_sweep(struct nft *n)
 {
 	struct devs devs = {0};
 	autonl *nl = NULL;
+	/* Only spares us refusals. */
+	int ret = nft_set_is_empty(&port_table, PORT_OWNERS, &nl);
 
-	if (nft_set_is_empty(&port_table, PORT_OWNERS, &nl) != 1)
-		return;
-	if (!nft_elems(n, &port_table, PORT_LOCALNET, take_dev, forget_devs, &devs)) {
-		nft_begin(n, 0);
-		nft_set_del_empty(n, &port_table, PORT_OWNERS);
-		nft_table_del(n, &port_table);
-		if (!nft_commit(n, NULL) && devs.len) {
-			set_localnet(&devs, "0");
-			if (!nft_table_get(n, &port_table))
-				set_localnet(&devs, "1");
-		}
-	}
+	if (ret != 1)
+		return ret == -ENOENT ? 0 : ret;
+	ret = nft_elems(n, &port_table, PORT_LOCALNET, take_dev, forget_devs, &devs);
+	if (!ret)
+		ret = remove_table(n, &devs);
 	free(devs.list);
+	return ret == -ENOENT ? 0 : ret;
 }
 
 void portrules_remove_gate(struct nft *n, const char *hash)
@@ -221,8 +232,9 @@ int portrules_del(struct nft *n, const char *hash, struct portmaps *was, struct 
 			"cannot remove the port mappings");
 		return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
 	}
-	sweep(n);
-	return 0;
+	ret = portrules_sweep(n);
+	return ret ? err_sys(e, -ret, ERR_SYSTEM, "cannot remove the table of the port mappings")
+		   : 0;
 }
 
 /* ---- listing ---- */

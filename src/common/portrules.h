@@ -38,6 +38,10 @@ int portrules_load(struct nft *n, const char *hash, struct portmaps *m);
  * set it. Returns 0 or -1 with e set. */
 int portrules_del(struct nft *n, const char *hash, struct portmaps *was, struct err *e);
 
+/* The last part of portrules_del() alone: for a table that a killed process left empty. Returns 0
+ * (also when others are in it, or there is none) or -errno. */
+int portrules_sweep(struct nft *n);
+
 /* Fails with ERR_CHECK when something of it is missing or leads elsewhere. What another attachment
  * of the same container has is dropped from m. */
 int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras *x, struct err *e);

@@ -369,17 +369,8 @@ static int link_named(const struct store *s, const struct draft *d, const char *
 static int publish(const struct store *s, const struct draft *d, const char *name)
 {
 	uint64_t start = trace_start();
-	char path[32];
-	int ret = 0;
+	int ret = d->fd < 0 ? link_named(s, d, name) : file_link(d->fd, s->dir, name);
 
-	if (d->fd < 0) {
-		ret = link_named(s, d, name);
-	} else if (linkat(d->fd, "", s->dir, name, AT_EMPTY_PATH) < 0) {
-		/* Older kernels want a capability for the direct way. */
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", d->fd);
-		if (errno == EEXIST || linkat(AT_FDCWD, path, s->dir, name, AT_SYMLINK_FOLLOW) < 0)
-			ret = -errno;
-	}
 	trace_step(start, TRACE_FILE, -ret, "lease %s", name);
 	return ret;
 }

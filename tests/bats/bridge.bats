@@ -206,6 +206,18 @@ taken_bridge() { host ip link add br0 type bridge; }
 			sed 's/9x/10/' | xargs)"
 }
 
+@test "hundreds of addresses and routes" {
+	local n=400
+	add c1 "$(fake "$(jq -nc --argjson n $n '{ips: [range($n) | {address: "10.\(100 + . / 200 | floor).0.\(. % 200 + 1)/16"}],
+		routes: [range($n) | {dst: "10.\(200 + . / 200 | floor).\(. % 200).0/24", gw: "10.100.0.200"}]}')")"
+	is '[.ips, .routes | length]' "[$n,$n]"
+	inside_is c1 '[.[].addr_info[]] | length' $n ip -j -4 addr show eth0
+	inside_is c1 '[.[] | select(.gateway)] | length' $n ip -j route
+	check "$(fake '{}')" c1
+	del c1 "$(fake '{}')"
+	nothing_left br0
+}
+
 @test "IPv6 works where it is switched off by default" {
 	netns c1
 	inside c1 sh -c 'for i in default lo; do echo 1 >/proc/sys/net/ipv6/conf/$i/disable_ipv6; done'
@@ -1060,6 +1072,29 @@ together() {
 	inside_is c1 '[.[].ifname]' '["lo","eth0"]' ip -j link
 	del c1 "$(l2)"
 	nothing_left br0
+}
+
+@test "DEL after an ADD that was killed, and ADD again" {
+	only_cnibox "keeps the address"
+	local c pid
+	cat >"$T/bin/slow" <<-END
+		#!/bin/sh
+		cat >/dev/null
+		if [ "\$CNI_COMMAND" = ADD ]; then echo \$PPID >$T/parent; exec sleep 100; fi
+		echo "\$CNI_COMMAND" >>$T/slow.log
+	END
+	chmod +x "$T/bin/slow"
+	c=$(l2 '{"isGateway":true,"ipMasq":true,"macspoofchk":true,"ipam":{"type":"slow"}}')
+	netns c1
+	(T=$T/bin && cni ADD bridge c1 <<<"$c") 3>&- &
+	wait_for 10 test -s "$T/parent"
+	same ports 1 "$(ports)"
+	kill -KILL "$(<"$T/parent")"
+	wait $! || :
+	NETNS='' ok DEL bridge c1 <<<"$c"
+	same "IPAM" DEL "$(<"$T/slow.log")"
+	nothing_left br0
+	add c1 "$(l3 '{"isGateway":true,"ipMasq":true,"macspoofchk":true}')"
 }
 
 @test "a foreign link that has our port's name is not touched" {
