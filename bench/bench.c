@@ -710,7 +710,7 @@ static const char *const verbs[] = {"ADD", "CHECK", "DEL"};
 
 static void chain_sample(int i, const char *verb, const struct reply *r, unsigned int others)
 {
-	char row[80], some[32] = "";
+	char row[80], table[64], some[32] = "";
 	double sum = 0, cpu = 0;
 	bool failed = false;
 
@@ -726,17 +726,16 @@ static void chain_sample(int i, const char *verb, const struct reply *r, unsigne
 		sample("dbnet chain, time", row, "ms", i, sum);
 		sample("dbnet chain, CPU time", row, "ms", i, cpu);
 	}
-	if (others)
-		return;
+	snprintf(table, sizeof(table), "of which%s", some);
 	if (sides[i].floor) {
 		snprintf(row, sizeof(row), "without the process: %s", verb);
-		sample("of which", row, "ms", i, r->ms[STEPS - 1]);
+		sample(table, row, "ms", i, r->ms[STEPS - 1]);
 		return;
 	}
 	for (int k = 0; k < r->steps; k++) {
 		snprintf(row, sizeof(row), "%s %s%s", r->plugin[k], verb,
 			r->failed[k] ? ", failing" : "");
-		sample("of which", row, "ms", i, r->ms[k]);
+		sample(table, row, "ms", i, r->ms[k]);
 	}
 }
 

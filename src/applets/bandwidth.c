@@ -539,44 +539,64 @@ static void failed(struct err *e, int ret, const char *what, const char *name)
 	err_merge(e, &one);
 }
 
-/* Frees the veth's host end, when it still exists. Left redirected to a link that is gone it would
- * drop all the container sends for as long as it lives. */
+/* Left redirected to a link that is gone the veth would drop all the container sends for as long as
+ * it lives. */
+static void release_ingress(
+	struct nl *nl, const struct link *veth, const struct link *ifb, struct err *e)
+{
+	struct redirect r;
+	uint32_t parent;
+	bool plain;
+	int ret = tc_ingress_get(nl, veth->index, &parent, &plain);
+
+	if (ret) {
+		failed(e, ret, "ingress qdisc of", veth->name);
+		return;
+	}
+	ret = tc_redirect_get(nl, veth->index, parent, 0, &r);
+	failed(e, ret, "filter of", veth->name);
+	/* Also one that lost its target to an earlier DEL. */
+	if (ret || (r.to && !(ifb && r.to == ifb->index)))
+		return;
+	failed(e, tc_redirect_del(nl, veth->index, parent, &r), "filter of", veth->name);
+	ret = plain ? tc_has_filters(nl, veth->index, parent) : 1;
+	failed(e, ret < 0 ? ret : 0, "filter of", veth->name);
+	if (!ret)
+		failed(e, tc_qdisc_del(nl, veth->index, TC_H_INGRESS), "ingress qdisc of",
+			veth->name);
+}
+
+/* Frees the veth's host end, when it still exists. */
 static void release_veth(struct nl *nl, const struct request *req, const struct link *veth,
 	const struct link *ifb, struct err *e)
 {
 	struct limits limits;
-	struct redirect r;
 	autoerr invalid = {0};
-	uint32_t parent;
 	struct qdisc q;
-	bool plain;
+	int ret;
 
-	if (!tc_ingress_get(nl, veth->index, &parent, &plain)) {
-		/* Also one that lost its target to an earlier DEL. */
-		if (!tc_redirect_get(nl, veth->index, parent, 0, &r) &&
-			(!r.to || (ifb && r.to == ifb->index))) {
-			failed(e, tc_redirect_del(nl, veth->index, parent, &r), "filter of",
-				veth->name);
-			if (plain && !tc_has_filters(nl, veth->index, parent))
-				failed(e, tc_qdisc_del(nl, veth->index, TC_H_INGRESS),
-					"ingress qdisc of", veth->name);
-		}
-	}
+	release_ingress(nl, veth, ifb, e);
 	/* The bucket at the root has no owner but the config. */
 	if (read_limits(req, &limits, &invalid) || !limits.in.rate)
 		return;
-	if (!tc_qdisc_get(nl, veth->index, TC_H_ROOT, &q) && tc_is_tbf(&q))
-		failed(e, tc_qdisc_del(nl, veth->index, TC_H_ROOT), "qdisc of", veth->name);
+	ret = tc_qdisc_get(nl, veth->index, TC_H_ROOT, &q);
+	if (!ret && tc_is_tbf(&q))
+		ret = tc_qdisc_del(nl, veth->index, TC_H_ROOT);
+	failed(e, ret, "qdisc of", veth->name);
 }
 
 /* Deleting must not depend on the netns: it is only looked into when it is there. */
-static bool known_veth(const struct request *req, struct nl *nl, struct link *veth)
+static bool known_veth(const struct request *req, struct nl *nl, struct link *veth, struct err *e)
 {
 	autoclose int netns = -1;
-	autoerr e = {0};
+	autoerr why = {0};
 
-	return *req->netns && netns_open(req->netns, &netns, NULL) == NETNS_OK &&
-	       !find_host_veth(req, nl, netns, veth, &e);
+	if (!*req->netns || netns_open(req->netns, &netns, NULL) != NETNS_OK)
+		return false;
+	if (!find_host_veth(req, nl, netns, veth, &why))
+		return true;
+	failed(e, -why.sys, "veth of", req->ifname);
+	return false;
 }
 
 static int del(const struct request *req, struct err *e)
@@ -589,7 +609,7 @@ static int del(const struct request *req, struct err *e)
 
 	if (nl_open(&nl, NETLINK_ROUTE, e))
 		return -1;
-	have_veth = known_veth(req, nl, &veth);
+	have_veth = known_veth(req, nl, &veth, e);
 	ret = find_ifb(nl, &req->owner, have_veth ? &veth : NULL, &ifb, name);
 	have_ifb = !ret;
 	failed(e, ret, "IFB", ifb_names(&req->owner).name[0]);

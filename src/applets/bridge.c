@@ -274,19 +274,20 @@ static int count_port(const struct link *l, void *arg)
 }
 
 /* Removes the bridge and its VLAN gateways unless there is another port. */
-static void remove_unused(struct nl *nl, const struct link *br)
+static int remove_unused(struct nl *nl, const struct link *br)
 {
 	for (;;) {
 		struct ports p = {0};
+		int ret = link_each_port(nl, br->index, count_port, &p);
 
-		if (link_each_port(nl, br->index, count_port, &p) || p.others)
-			return;
+		if (ret || p.others)
+			return ret;
 		if (!p.gateway)
-			break;
-		if (link_del(nl, p.gateway))
-			return;
+			return link_del(nl, br->index);
+		ret = link_del(nl, p.gateway);
+		if (ret)
+			return ret;
 	}
-	link_del(nl, br->index);
 }
 
 /* Taken away again when the ADD that made it fails, unless another container is on it by now. */
@@ -382,9 +383,13 @@ static int forget_vlan(const struct port_vlan *v, void *arg)
 	return 0;
 }
 
-/* The trunk as ranges; the port's own VLAN keeps its flags. */
-static void put_trunk(struct nl_req *req, const struct bridge_conf *c, uint32_t index)
+/* The trunk as ranges; the port's own VLAN keeps its flags. Sent piece by piece, as the acks of one
+ * must fit into the socket's buffer. */
+static int put_trunk(struct nl *nl, struct nl_req *req, const struct bridge_conf *c, uint32_t index,
+	const char *name, struct err *e)
 {
+	int ranges = 0;
+
 	for (int64_t vid = 1; vid <= VLAN_MAX; vid++) {
 		int64_t first = vid;
 
@@ -393,7 +398,11 @@ static void put_trunk(struct nl_req *req, const struct bridge_conf *c, uint32_t 
 		while (vid < VLAN_MAX && trunk_has(c, vid + 1) && vid + 1 != c->vlan)
 			vid++;
 		link_put_vlan(req, index, (uint16_t)first, (uint16_t)vid, 0);
+		if (!(++ranges % 64) &&
+			nl_do(nl, req, e, "failed to setup vlan tag on interface \"%s\"", name))
+			return -1;
 	}
+	return 0;
 }
 
 static int set_port_vlans(
@@ -415,7 +424,8 @@ static int set_port_vlans(
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to list the VLANs of \"%s\"", name);
 	if (c->vlan)
 		link_put_vlan(&req, index, (uint16_t)c->vlan, (uint16_t)c->vlan, access);
-	put_trunk(&req, c, index);
+	if (put_trunk(nl, &req, c, index, name, e))
+		return -1;
 	if (!c->vlan && c->trunk_len)
 		link_put_vlan(&req, index, 1, 1, access); /* the native VLAN */
 	return nl_do(nl, &req, e, "failed to setup vlan tag on interface \"%s\"", name);
@@ -1027,11 +1037,15 @@ static void collect_bridge(const struct request *req, struct err *e)
 	const char *name = "cni0";
 	autonl *nl = NULL;
 	struct link br;
+	int ret;
 
 	if (json_get_str(req->conf, "bridge", &name, e) || nl_open(&nl, NETLINK_ROUTE, e))
 		return;
-	if (!link_get(nl, name, &br) && !strcmp(br.kind, "bridge") && is_ours(&br))
-		remove_unused(nl, &br);
+	ret = link_get(nl, name, &br);
+	if (!ret && !strcmp(br.kind, "bridge") && is_ours(&br))
+		ret = remove_unused(nl, &br);
+	if (ret && ret != -ENODEV)
+		err_sys(e, -ret, ERR_SYSTEM, "failed to remove the unused bridge \"%s\"", name);
 }
 
 static int bridge_gc(const struct request *req, struct err *e)

@@ -11,12 +11,12 @@
 #include "netlink/link.h"
 #include "netlink/netns.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 
 #define CONF_DIR "/etc/cni/net.d"
 
@@ -144,17 +144,31 @@ static int prepare(struct context *c, const struct options *opt, const char *net
 
 /* ---- the cache ---- */
 
-/* ADD and DEL share the cache, GC has it alone: it must not take an attachment in the making for a
+/* One call at a time for a container (SPEC, section 2): the DEL after a failed ADD must not meet an
+ * ADD that went well. GC (id NULL) is alone: it must not take an attachment in the making for a
  * stale one. Returns a descriptor that holds the lock, or -1 (a cache that cannot be locked is no
  * reason to fail a DEL). */
-static int lock_cache(const struct options *opt, int how)
+static int lock_cache(const struct options *opt, const char *id)
 {
+	struct flock part = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	autofree char *path = NULL;
+	char digits[16];
 	int fd;
 
+	if (id) {
+		/* A byte of the file for each container, as good as never shared. */
+		hash_hex(digits, 15, id, NULL);
+		part.l_start = strtoll(digits, NULL, 16);
+		part.l_len = 1;
+	}
+	if (asprintf(&path, "%s/cnitool.lock", opt->cache_dir) < 0) {
+		path = NULL;
+		return -1;
+	}
 	if (file_mkdirs(opt->cache_dir, 0700))
 		return -1;
-	fd = open(opt->cache_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd >= 0 && flock(fd, how) < 0) {
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0 && fcntl(fd, F_OFD_SETLKW, &part) < 0) {
 		close(fd);
 		return -1;
 	}
@@ -276,7 +290,7 @@ static void forget(const struct context *c, const struct conflist *l)
 
 static int tool_add(const struct context *c, const struct conflist *l, struct err *e)
 {
-	autoclose int lock = lock_cache(c->opt, LOCK_SH);
+	autoclose int lock = lock_cache(c->opt, c->attach.id);
 	autoresult r = {0};
 	bool clean;
 
@@ -349,7 +363,7 @@ static int del_entry(const struct context *c, const struct cache_entry *entry,
 
 static int tool_del(const struct context *c, const char *network, struct err *e)
 {
-	autoclose int lock = lock_cache(c->opt, LOCK_SH);
+	autoclose int lock = lock_cache(c->opt, c->attach.id);
 	autoentry entry = {0};
 	autolist l = {0};
 	autoerr why = {0};
@@ -506,7 +520,7 @@ static int sweep_entry(const struct cache_entry *entry, void *arg)
 
 static int tool_gc(const struct context *c, const struct conflist *l, struct err *e)
 {
-	autoclose int lock = lock_cache(c->opt, LOCK_EX);
+	autoclose int lock = lock_cache(c->opt, NULL);
 	autojson *valid = json_new_array();
 	struct sweep s = {c, l, valid, e};
 	int cmp;
@@ -790,7 +804,9 @@ static int cnitool(int argc, char **argv)
 		return tool_show(&o, &e) ? complain(&e, argv[0], "") : 0;
 	if (argc < 2 || (argc < 3 && cmd <= CHECK))
 		return wrong_usage(
-			"%s wants a network and the path of a network namespace", argv[0]);
+			cmd <= CHECK ? "%s wants a network and the path of a network namespace"
+				     : "%s wants a network",
+			argv[0]);
 	/* With a namespace it is the form of the Go tool, which knows no valid set. Without one
 	 * nothing is deleted unless it was said what is to stay. */
 	if (cmd == GC && argc < 3 && !o.all && !o.valid_len && !o.valid_file)

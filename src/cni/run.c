@@ -146,6 +146,9 @@ static int read_config(const struct call *call, struct outcome *out, struct err 
 			"error unmarshall network config: expected object, got %s",
 			json_type_name(out->conf));
 	req->conf = out->conf;
+	/* From here on errors carry the config's version, whatever else is wrong with it. */
+	if (json_str(json_get(req->conf, "cniVersion")))
+		req->version = json_str(json_get(req->conf, "cniVersion"));
 	if (read_name(req->conf, &req->network, e))
 		return -1;
 	owner_init(&req->owner, req->network, req->id, req->ifname);

@@ -39,7 +39,6 @@ static enum netns_state report(
 enum netns_state netns_open(const char *path, int *out, struct err *e)
 {
 	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	char text[64];
 	struct statfs fs;
 	int type;
 
@@ -49,9 +48,11 @@ enum netns_state netns_open(const char *path, int *out, struct err *e)
 	if (fd < 0 || fstatfs(fd, &fs) < 0)
 		return report(e, NETNS_ERROR, errno, "cannot be opened", path);
 	if (fs.f_type != NSFS_MAGIC && fs.f_type != PROC_SUPER_MAGIC) {
-		snprintf(text, sizeof(text), "unknown FS magic on it: %lx",
-			(unsigned long)fs.f_type);
-		return report(e, NETNS_NOT_A_NETNS, 0, text, path);
+		if (e)
+			err_set(e, ERR_INVALID_NETNS,
+				"failed to open netns \"%s\": unknown FS magic on \"%s\": %lx",
+				path, path, (unsigned long)fs.f_type);
+		return NETNS_NOT_A_NETNS;
 	}
 	type = ioctl(fd, NS_GET_NSTYPE);
 	if (type != CLONE_NEWNET)

@@ -299,13 +299,16 @@ static int transmit(struct nl *nl, const struct nl_req *r)
 	return n < 0 ? -errno : 0;
 }
 
+/* What was asked is done by now: who gives up on the answer, for want of memory, does not know what
+ * there is to undo. */
 static ssize_t receive(struct nl *nl, char *buf, int flags)
 {
+	int tries = 3;
 	ssize_t n;
 
 	do
 		n = recv(mnl_socket_get_fd(nl->sock), buf, RECV_SIZE, flags);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || (errno != EAGAIN && --tries)));
 	return n < 0 ? -errno : n;
 }
 

@@ -345,12 +345,12 @@ static int any(const struct nlmsghdr *msg, void *arg)
 	return 1;
 }
 
-bool tc_has_filters(struct nl *nl, uint32_t index, uint32_t parent)
+int tc_has_filters(struct nl *nl, uint32_t index, uint32_t parent)
 {
 	autoreq req = {0};
 
 	start(&req, RTM_GETTFILTER, NLM_F_DUMP, index, parent);
-	return nl_query(nl, &req, any, NULL, NULL) != 0;
+	return nl_query(nl, &req, any, NULL, NULL);
 }
 
 /* ---- what the kernel can ---- */

@@ -82,8 +82,8 @@ int tc_redirect_get(
 int tc_redirect_del(
 	struct nl *nl, uint32_t index, uint32_t parent, const struct redirect *redirect);
 
-/* Whether any filter hangs there. True also when it cannot be found out. */
-bool tc_has_filters(struct nl *nl, uint32_t index, uint32_t parent);
+/* Whether any filter hangs there: 1, 0, or -errno. */
+int tc_has_filters(struct nl *nl, uint32_t index, uint32_t parent);
 
 /* Whether this kernel can do what is above, and make IFB links. Changes nothing: each part is asked
  * for in a form the kernel must refuse, and the refusal tells whether it knows the part. Modules

@@ -51,20 +51,20 @@ handover() {
 reachable_again() { wait_for 5 eval '[[ $(ask host tcp 10.9.0.1 8080) == c1* ]]'; }
 
 @test "added by ours, checked and deleted by the Go tool, with our plugins" {
+	only_cnibox "the CHECK of portmap 1.1.1 misses IPv6 rules where there is no IPv6"
 	need_applet bridge host-local tuning portmap
 	handover "$OURS" "$GO" "$CNI_PLUGIN_DIR"
-	is_cnibox || return 0
 	nothing_left br0
 }
 
 @test "added by the Go tool, checked and deleted by ours, with our plugins" {
+	only_cnibox "the CHECK of portmap 1.1.1 misses IPv6 rules where there is no IPv6"
 	need_applet bridge host-local tuning portmap
 	handover "$GO" "$OURS" "$CNI_PLUGIN_DIR"
-	is_cnibox || return 0
 	nothing_left br0
 }
 
-# The CHECK of portmap 1.1.1 fails where the node has no IPv6 rules of it: no portmap here.
+# Without portmap, for the sake of its CHECK.
 @test "added by ours, deleted by the Go tool, with the Go plugins" {
 	go_plugin tuning
 	chain_conf=${chain_conf% *}

@@ -854,7 +854,7 @@ teardown() { sandbox_end; }
 	called ''
 }
 
-@test "an unreadable cache directory is reported by gc" {
+@test "an unreadable cache directory is reported by gc; the plugins do their part" {
 	only_ours "libcni takes it for an empty one"
 	double a
 	list n a '"cniVersion": "1.1.0"'
@@ -862,7 +862,7 @@ teardown() { sandbox_end; }
 	tool gc n --all
 	same status 1 "$status"
 	says 'result cache'
-	called ''
+	called 'GC a'
 }
 
 # ---- a failing ADD ----------------------------------------------------------------------------
@@ -1100,6 +1100,44 @@ teardown() { sandbox_end; }
 	no_entry
 }
 
+# True when somebody waits for the lock of the cache.
+waits_for_lock() { grep -q -- "-> OFDLCK .*:$(host stat -c %i /var/lib/cni/cnitool.lock) " /proc/locks; }
+
+@test "calls for one container take turns, those for others do not wait" {
+	only_ours "libcni takes no lock"
+	double a
+	list n a
+	does a ADD "while [ ! -e $T/go ]; do sleep 0.02; done"
+	export NETCONFPATH=$NET CNI_PATH=$BIN
+	spawn host "$CNITOOL" add n /x
+	wait_for 5 test -e "$T/a.ADD.env"
+	spawn host sh -c "'$CNITOOL' del n /x; echo \$? >$T/del.status"
+	wait_for 5 waits_for_lock
+	[ ! -e "$T/del.status" ]
+	works del n /y
+	called 'ADD a,DEL a'
+	: >"$T/go"
+	wait_for 5 test -s "$T/del.status"
+	same "status of del" 0 "$(cat "$T/del.status")"
+	called 'DEL a'
+	no_entry
+}
+
+@test "two ADDs at once: one attaches, the other is refused and does no harm" {
+	only_ours "libcni runs both"
+	need_applet bridge host-local
+	netns c1
+	list n '{"type":"bridge","bridge":"br0","isGateway":true,"ipam":{"type":"host-local","subnet":"10.9.0.0/24"}}'
+	export NETCONFPATH=$NET CNI_PATH=$CNI_PLUGIN_DIR
+	host sh -c "for i in 1 2 3 4; do
+		('$CNITOOL' add n /run/netns/c1 >$T/out.\$i 2>$T/err.\$i; echo \$? >$T/status.\$i) & done; wait"
+	same "statuses" '0 1 1 1' "$(sort "$T"/status.* | paste -sd' ')"
+	same "refusals" 3 "$(cat "$T"/err.* | grep -c 'attached to network "n" already')"
+	inside c1 ping -c 1 -W 2 10.9.0.1
+	works del n /run/netns/c1
+	nothing_left br0
+}
+
 @test "gc waits for an ADD in the making" {
 	only_ours "libcni takes no lock"
 	double a
@@ -1109,7 +1147,7 @@ teardown() { sandbox_end; }
 	spawn host "$CNITOOL" add n /x
 	wait_for 5 test -e "$T/a.ADD.env"
 	spawn host sh -c "'$CNITOOL' gc n --valid x/y; echo \$? >$T/gc.status"
-	wait_for 5 sh -c "grep -qs '^ *[0-9]*: -> FLOCK .* WRITE' /proc/locks"
+	wait_for 5 waits_for_lock
 	[ ! -e "$T/gc.status" ]
 	called 'ADD a'
 	: >"$T/go"

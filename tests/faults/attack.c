@@ -71,6 +71,9 @@ struct stage {
 	char *base;      /* FAIL: before the attacked plugin's turn */
 	char *loaded;    /* FAIL: after its ADD */
 	char *unloaded;  /* FAIL: after its DEL */
+	/* FAIL: what a DEL may leave: tuning never stands in its way, and keeps a record of what it
+	 * could not restore. */
+	char *backup;
 	char *shape;     /* FAIL: of its result */
 	char *prev;      /* FAIL: its prevResult */
 	struct ran calls; /* FAIL: which system calls it makes */
@@ -137,7 +140,8 @@ static bool is_state(const struct stage *s, const char *when, const char *want, 
 	bool fine = false, gone = s->lane->recovery >= BY_DEL_GONE;
 
 	/* No DEL gives sysctls back, so what a list did before it failed stays. */
-	if (s->lane->attack == FAIL && (s->lane->plugin == CNITOOL || want == s->unloaded))
+	if (s->lane->attack == FAIL && want != s->loaded &&
+		(s->lane->plugin == CNITOOL || want == s->unloaded))
 		node_set("c1", "net/core/somaxconn", "128");
 	for (int tries = gone ? 200 : 1; tries-- && !fine; usleep(gone && !fine ? 10000 : 0)) {
 		char *now = node_state(both, s->lane->attack == FAIL), *diff;
@@ -293,7 +297,8 @@ static enum outcome kill_point(struct stage *s, char **what)
 
 static bool prepare_kill(struct stage *s, char **what)
 {
-	if (s->lane->plugin == LOOPBACK && (!attach(&s->c1, s, what) || !works_again(s, what)))
+	/* The kernel gives lo addresses when it goes up first, and leaves them. */
+	if (s->lane->plugin == LOOPBACK && (!works_again(s, what) || !finish(s, what)))
 		return false;
 	s->empty = node_state(both, false);
 	if (!attach(&s->c1, s, what) || !detach(&s->c1, s, what))
@@ -465,7 +470,8 @@ static enum outcome fail_del(struct stage *s, char **what)
 	ran_free(&r);
 	if (end == BAD)
 		return BAD;
-	if (!code && !is_state(s, "left by a DEL that said it succeeded", s->unloaded, NULL, what))
+	if (!code && s->lane->plugin != TUNING &&
+		!is_state(s, "left by a DEL that said it succeeded", s->unloaded, s->backup, what))
 		return BAD;
 	return unwind(s, what) ? end : BAD;
 }
@@ -506,37 +512,12 @@ static enum outcome fail_check(struct stage *s, char **what)
 	return end;
 }
 
-static bool fail_once(struct stage *s, enum outcome *end, char **what)
+static enum outcome fail_point(struct stage *s, char **what)
 {
-	*end = is_verb(s, "ADD")   ? fail_add(s, what)
+	return is_verb(s, "ADD")   ? fail_add(s, what)
 	       : is_verb(s, "DEL") ? fail_del(s, what)
 	       : is_verb(s, "GC")  ? fail_gc(s, what)
 				   : fail_check(s, what);
-	return *end != BAD;
-}
-
-/* Everything that this system call may fail with, or one of it where not all is tried. */
-static enum outcome fail_point(struct stage *s, struct progress *p, char **what)
-{
-	const int *errors;
-	enum outcome end = GOOD;
-	size_t count = 0;
-
-	if (s->n > s->calls.calls_len)
-		return END;
-	errors = syscall_errors(s->calls.calls[s->n - 1].nr);
-	while (errors[count])
-		count++;
-	for (size_t i = 0; i < count && end == GOOD; i++) {
-		if (opt.every > 1 && i != s->n / opt.every % count)
-			continue;
-		s->error = errors[i];
-		p->points++;
-		if (!fail_once(s, &end, what))
-			return BAD;
-	}
-	p->points--; /* the caller counts one */
-	return GOOD;
 }
 
 static bool count_calls(struct stage *s, const char *valid, char **what)
@@ -575,6 +556,8 @@ static bool prepare_fail(struct stage *s, char **what)
 	else if (!is_verb(s, "ADD") && !again(s, tool ? "add" : "ADD", NULL, what))
 		return false;
 	s->loaded = node_state(both, true);
+	s->backup = tool ? strstr(s->loaded, "file /run/cni/tuning/") : NULL;
+	s->backup = s->backup ? strndup(s->backup, strcspn(s->backup, "\n") + 1) : NULL;
 	if (is_verb(s, "CHECK"))
 		return count_calls(s, NULL, what);
 	if (is_verb(s, "ADD") ? !again(s, tool ? "del" : "DEL", NULL, what)
@@ -609,17 +592,16 @@ static void new_node(struct stage *s)
 	node_enter();
 	node_netns("c1");
 	node_netns("c2");
+	node_set("c1", "net/core/somaxconn", "128");
 	write_conflist(&s->c1);
 }
 
 static enum outcome one_point(struct stage *s, struct progress *p)
 {
 	char *what = NULL;
-	enum outcome end;
+	enum outcome end = s->lane->attack == KILL ? kill_point(s, &what) : fail_point(s, &what);
 
-	s->n = p->next;
-	end = s->lane->attack == KILL ? kill_point(s, &what) : fail_point(s, p, &what);
-	if (end != END)
+	if (end != END || s->lane->attack == FAIL)
 		p->points++;
 	if (end == BAD) {
 		p->findings++;
@@ -656,6 +638,28 @@ static bool wants_fresh_nodes(const struct lane *l)
 	       (!strcasecmp(l->verb, "ADD") || !strcasecmp(l->verb, "DEL"));
 }
 
+/* Everything that the system call may fail with, or one of it where not all is tried. */
+static enum outcome all_errors(struct stage *s, struct progress *p)
+{
+	const int *errors;
+	enum outcome end = GOOD;
+	size_t count = 0;
+
+	if (s->n > s->calls.calls_len)
+		return END;
+	errors = syscall_errors(s->calls.calls[s->n - 1].nr);
+	while (errors[count])
+		count++;
+	for (size_t i = 0; i < count && end == GOOD; i++) {
+		if (opt.every > 1 && i != s->n / opt.every % count)
+			continue;
+		s->error = errors[i];
+		end = s->fresh ? point_on_fresh_node(s, p) : one_point(s, p);
+	}
+	/* With an earlier failure it may make fewer calls than were counted. */
+	return end == END ? GOOD : end;
+}
+
 /* On one node, until something is found or the lane is through. */
 static void attack_node(const struct lane *lane, struct progress *p)
 {
@@ -674,14 +678,14 @@ static void attack_node(const struct lane *lane, struct progress *p)
 		return;
 	}
 	s.fresh = wants_fresh_nodes(lane);
-	for (; end != END && p->findings < MAX_FINDINGS; p->next += opt.every) {
-		end = s.fresh ? point_on_fresh_node(&s, p) : one_point(&s, p);
-		if (end == BAD && !s.fresh)
-			break;
+	while (end != END && p->findings < MAX_FINDINGS && (end != BAD || s.fresh)) {
+		s.n = p->next;
+		end = lane->attack == FAIL ? all_errors(&s, p)
+		      : s.fresh            ? point_on_fresh_node(&s, p)
+					   : one_point(&s, p);
+		p->next += opt.every;
 	}
 	p->done = end == END;
-	if (end == BAD)
-		p->next += opt.every;
 }
 
 static void run_lane(struct lane *l)

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define TIMEOUT 10000 /* ms: more is a hang */
+/* Milliseconds: more is a hang. */
+static int timeout = 10000;
 
 const char *const plugin_types[PLUGINS] = {
 	"bridge", "tuning", "portmap", "bandwidth", "loopback", "cnitool"};
@@ -139,7 +140,7 @@ static void call_plugin(const char *verb, int plugin, const struct container *c,
 	};
 	char *argv[] = {file, NULL};
 
-	run_program(argv, env, text, strlen(text), inj, TIMEOUT, r);
+	run_program(argv, env, text, strlen(text), inj, timeout, r);
 	for (int i = 0; env[i]; i++)
 		free(env[i]);
 	free(file);
@@ -162,7 +163,7 @@ static void call_tool(
 		argv[1] = "gc";
 		argv[3] = "--all";
 	}
-	run_program(argv, env, "", 0, inj, TIMEOUT, r);
+	run_program(argv, env, "", 0, inj, timeout, r);
 	for (int p = 0; p < CHAIN; p++)
 		free(caps[p]);
 	for (int i = 0; env[i]; i++)
@@ -178,6 +179,15 @@ void call(const char *verb, int plugin, const struct container *c, const char *v
 		call_tool(verb, c, inj, r);
 	else
 		call_plugin(verb, plugin, c, valid, inj, r);
+}
+
+void call_for(const char *verb, int plugin, const struct container *c, int ms, struct ran *r)
+{
+	int was = timeout;
+
+	timeout = ms;
+	call(verb, plugin, c, NULL, NULL, r);
+	timeout = was;
 }
 
 void keep_result(struct container *c, const char *text)
@@ -234,7 +244,7 @@ bool must(const char *verb, int plugin, struct container *c, const char *valid, 
 	ok = !r.status && (add ? r.out_len > 0 : !r.out_len);
 	if (!ok)
 		failed(verb, plugin, c, &r, what);
-	else if (add && plugin != CNITOOL && plugin != LOOPBACK)
+	else if (add && plugin != LOOPBACK)
 		keep_result(c, r.out);
 	ran_free(&r);
 	return ok;

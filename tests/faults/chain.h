@@ -26,6 +26,9 @@ struct container {
 void call(const char *verb, int plugin, const struct container *c, const char *valid,
 	const struct injection *inj, struct ran *r);
 
+/* The same with no more than so many milliseconds before it is killed. */
+void call_for(const char *verb, int plugin, const struct container *c, int ms, struct ran *r);
+
 /* Makes a successful ADD's output the container's result; NULL forgets it. */
 void keep_result(struct container *c, const char *text);
 

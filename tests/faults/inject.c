@@ -41,6 +41,8 @@ static const int of_enter[] = {EPERM, ENOMEM, 0};
 static const int of_close[] = {EIO, EINTR, 0};
 static const int of_nothing[] = {0};
 
+/* Nothing: calls that cannot fail, or not as they are made here (getrandom of few bytes, ioctl only
+ * to ask for a namespace's type). */
 static const struct {
 	long nr;
 	const char *name;
@@ -60,7 +62,7 @@ static const struct {
 	CALL(statx, of_look), CALL(newfstatat, of_look), CALL(readlinkat, of_look),
 	CALL(faccessat, of_look), CALL(getdents64, of_look), CALL(fchmod, of_look),
 	CALL(flock, of_lock), CALL(fcntl, of_fd), CALL(setns, of_enter), CALL(ppoll, of_wait),
-	CALL(ioctl, of_look), CALL(getrandom, of_nothing), CALL(clone, of_memory),
+	CALL(ioctl, of_nothing), CALL(getrandom, of_nothing), CALL(clone, of_memory),
 	CALL(pipe2, of_fd), CALL(dup, of_fd), CALL(dup3, of_fd), CALL(wait4, of_wait),
 	CALL(waitid, of_wait), CALL(execve, of_nothing), CALL(getcwd, of_memory),
 	CALL(fstatfs, of_look), CALL(statfs, of_look), CALL(lseek, of_look),
@@ -329,7 +331,8 @@ static void on_syscall(struct tracer *t)
 	if (si.op == PTRACE_SYSCALL_INFO_ENTRY) {
 		on_entry(t, &si);
 	} else if (si.op == PTRACE_SYSCALL_INFO_EXIT && t->failing) {
-		set_return(t->pid, -t->inj->error);
+		/* brk() does not return an error but the old break: nothing below it will do. */
+		set_return(t->pid, t->ran->at.nr == SYS_brk ? 0 : -t->inj->error);
 		t->failing = false;
 	}
 }

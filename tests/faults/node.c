@@ -481,8 +481,7 @@ char *node_state(const char *const *names, bool sysctls)
 	see_network(&v);
 	see_ruleset(&l);
 	see_files(&l);
-	if (sysctls)
-		see_sysctl(&v, "net/ipv4/conf/cni0/route_localnet");
+	see_sysctl(&v, "net/ipv4/conf/cni0/route_localnet");
 	for (; names && *names; names++) {
 		char path[64], where[32];
 		int own = own_netns(), fd;

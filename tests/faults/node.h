@@ -18,7 +18,8 @@ void node_set(const char *name, const char *path, const char *value);
  * and qdiscs that the kernel did not put there by itself; the nftables ruleset; the files below
  * /var/lib/cni, /run and /etc/cni. Files that are documented to stay (the store's lock and markers,
  * indexes) are left out. The same, without files, rules and ruleset, for each namespace named in
- * `names` (NULL-terminated). `sysctls`: also the settings the chain changes. The caller frees. */
+ * `names` (NULL-terminated). `sysctls`: also their settings that the chain
+ * changes. The caller frees. */
 char *node_state(const char *const *names, bool sysctls);
 
 /* The lines that only one of the two has, with - and +. The caller frees; "" when they are equal. */

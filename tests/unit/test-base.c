@@ -298,9 +298,11 @@ static void test_file_replace(int dir)
 	CHECK_INT(count_entries(dir), 1);
 	/* A symlink in the place of the temporary file is not followed. */
 	CHECK(!symlinkat("target", dir, ".s.tmp"));
-	CHECK(file_replace(dir, "s", "x", 1, 0600, false) < 0);
+	CHECK_INT(file_replace(dir, "s", "x", 1, 0600, false), 0);
+	CHECK_INT(file_replace(dir, "s", "y", 1, 0600, false), 0);
 	CHECK(fstatat(dir, "target", &st, 0) < 0);
-	CHECK(!unlinkat(dir, ".s.tmp", 0));
+	CHECK(!fstatat(dir, "s", &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode));
+	CHECK_INT(file_remove(dir, "s"), 0);
 	memset(name, 'n', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	CHECK_INT(file_replace(dir, name, "x", 1, 0600, false), -ENAMETOOLONG);
