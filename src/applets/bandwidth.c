@@ -152,16 +152,16 @@ static int read_nsid(const struct nlmsghdr *msg, void *arg)
 	return 0;
 }
 
-/* What our namespace calls the one behind fd; -1 for itself and for one it has no name for. */
-static int32_t nsid_of(struct nl *nl, int fd)
+/* What our namespace calls the one behind fd: *id is -1 for itself and for one it has no name for.
+ * Returns 0 or -errno. */
+static int nsid_of(struct nl *nl, int fd, int32_t *id)
 {
 	autoreq req = {0};
-	int32_t id = -1;
 
+	*id = -1;
 	nl_msg(&req, RTM_GETNSID, 0, sizeof(struct rtgenmsg));
 	nl_put_u32(&req, NETNSA_FD, (uint32_t)fd);
-	nl_query(nl, &req, read_nsid, NULL, &id);
-	return id;
+	return nl_query(nl, &req, read_nsid, NULL, id);
 }
 
 /* The host's end of the container's veth pair. That it is the peer is proven from both ends: an
@@ -170,16 +170,19 @@ static int find_host_veth(
 	const struct request *req, struct nl *nl, int netns, struct link *veth, struct err *e)
 {
 	struct inside in = {.ifname = req->ifname};
+	int32_t nsid = -1;
 	int ret;
 
 	if (netns_run(netns, look_inside, &in, e))
 		return -1;
 	ret = link_get_index(nl, in.link.peer, veth);
+	if (!ret)
+		ret = nsid_of(nl, netns, &nsid);
 	if (ret && ret != -ENODEV)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up the veth peer with index %u",
 			in.link.peer);
 	if (ret || strcmp(veth->kind, "veth") != 0 || veth->peer != in.link.index ||
-		veth->peer_netnsid != nsid_of(nl, netns))
+		veth->peer_netnsid != nsid)
 		return err_set(e, ERR_SYSTEM,
 			"container interface %s has no veth peer: veth peer with index %u is not "
 			"in host ns",
@@ -554,11 +557,10 @@ static void release_ingress(
 		return;
 	}
 	ret = tc_redirect_get(nl, veth->index, parent, 0, &r);
+	/* Also one that lost its target to an earlier DEL, which may have failed to go on. */
+	if (!ret && (!r.to || (ifb && r.to == ifb->index)))
+		ret = tc_redirect_del(nl, veth->index, parent, &r);
 	failed(e, ret, "filter of", veth->name);
-	/* Also one that lost its target to an earlier DEL. */
-	if (ret || (r.to && !(ifb && r.to == ifb->index)))
-		return;
-	failed(e, tc_redirect_del(nl, veth->index, parent, &r), "filter of", veth->name);
 	ret = plain ? tc_has_filters(nl, veth->index, parent) : 1;
 	failed(e, ret < 0 ? ret : 0, "filter of", veth->name);
 	if (!ret)
@@ -591,11 +593,11 @@ static bool known_veth(const struct request *req, struct nl *nl, struct link *ve
 	autoclose int netns = -1;
 	autoerr why = {0};
 
-	if (!*req->netns || netns_open(req->netns, &netns, NULL) != NETNS_OK)
-		return false;
-	if (!find_host_veth(req, nl, netns, veth, &why))
+	if (*req->netns && netns_open(req->netns, &netns, &why) == NETNS_OK &&
+		!find_host_veth(req, nl, netns, veth, &why))
 		return true;
-	failed(e, -why.sys, "veth of", req->ifname);
+	if (err_is_passing(why.sys))
+		err_merge(e, &why);
 	return false;
 }
 

@@ -372,14 +372,16 @@ static int ensure_bridge(struct nl *nl, const struct bridge_conf *c, struct undo
 
 /* ---- the port ---- */
 
+struct forget {
+	struct nl_req *req;
+	uint32_t index;
+};
+
 static int forget_vlan(const struct port_vlan *v, void *arg)
 {
-	struct {
-		struct nl_req *req;
-		uint32_t index;
-	} *a = arg;
+	const struct forget *f = arg;
 
-	link_put_vlan_del(a->req, a->index, v->first, v->last);
+	link_put_vlan_del(f->req, f->index, v->first, v->last);
 	return 0;
 }
 
@@ -406,28 +408,29 @@ static int put_trunk(struct nl *nl, struct nl_req *req, const struct bridge_conf
 }
 
 static int set_port_vlans(
-	struct nl *nl, const struct bridge_conf *c, uint32_t index, const char *name, struct err *e)
+	struct nl *nl, const struct bridge_conf *c, const char *name, struct err *e)
 {
 	const uint16_t access = BRIDGE_VLAN_INFO_PVID | BRIDGE_VLAN_INFO_UNTAGGED;
 	autoreq req = {0};
-	struct {
-		struct nl_req *req;
-		uint32_t index;
-	} forget = {&req, index};
+	struct forget forget = {.req = &req};
+	struct link port;
 	int ret = 0;
 
 	if (!c->vlan && !c->trunk_len)
 		return 0;
+	if (link_need(nl, name, &port, e))
+		return -1;
+	forget.index = port.index;
 	if (!c->preserve_default_vlan)
-		ret = link_vlans(nl, index, forget_vlan, &forget);
+		ret = link_vlans(nl, port.index, forget_vlan, &forget);
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to list the VLANs of \"%s\"", name);
 	if (c->vlan)
-		link_put_vlan(&req, index, (uint16_t)c->vlan, (uint16_t)c->vlan, access);
-	if (put_trunk(nl, &req, c, index, name, e))
+		link_put_vlan(&req, port.index, (uint16_t)c->vlan, (uint16_t)c->vlan, access);
+	if (put_trunk(nl, &req, c, port.index, name, e))
 		return -1;
 	if (!c->vlan && c->trunk_len)
-		link_put_vlan(&req, index, 1, 1, access); /* the native VLAN */
+		link_put_vlan(&req, port.index, 1, 1, access); /* the native VLAN */
 	return nl_do(nl, &req, e, "failed to setup vlan tag on interface \"%s\"", name);
 }
 
@@ -461,7 +464,7 @@ static int add_port(const struct sandbox *sb, const struct request *req,
 	/* A bridge that is not ours may just have taken over the new port's address. */
 	if (!is_ours(br) && link_need(sb->host, c->bridge, br, e))
 		return -1;
-	return set_port_vlans(sb->host, c, v->host_index, v->host_name, e);
+	return set_port_vlans(sb->host, c, v->host_name, e);
 }
 
 /* ---- gateway addresses ---- */
@@ -593,7 +596,6 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 	uint8_t suffix[6], mac[6];
 	struct bridge_conf only_vlan = *c;
 	autoreq req = {0};
-	struct link l;
 	int ret, failed = 0;
 
 	snprintf(name, sizeof(name), "%s.%lld", c->bridge, (long long)c->vlan);
@@ -624,7 +626,7 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 	}
 	only_vlan.trunk_len = 0;
 	memset(only_vlan.trunk, 0, sizeof(only_vlan.trunk));
-	if (link_need(nl, port, &l, e) || set_port_vlans(nl, &only_vlan, l.index, port, e)) {
+	if (set_port_vlans(nl, &only_vlan, port, e)) {
 		link_del_name(nl, port);
 		return -1;
 	}
@@ -794,7 +796,7 @@ static int wait_for_port(
 	const struct sandbox *sb, const struct link *br, const struct veth *v, struct err *e)
 {
 	struct link l;
-	int ret = link_wait(sb->host, v->host_index, port_ready, PORT_TIMEOUT_MS, &l);
+	int ret = link_wait(sb->host, v->host_name, port_ready, PORT_TIMEOUT_MS, &l);
 
 	if (ret == -ETIMEDOUT && l.operstate != IF_OPER_UP)
 		return err_set(e, ERR_TRY_AGAIN,
@@ -857,19 +859,17 @@ static int bridge_add(const struct request *req, struct reply *reply, struct err
 
 /* ---- DEL ---- */
 
-/* Every part is tried, whatever the config says now and whatever failed before. The rules go before
- * the link because the kernel frees both behind the same kind of grace period, and the long one, of
- * the link, then covers the other; the port is out of service meanwhile. The address is released
- * last: nobody else may get it while this container still has it. */
+/* Every part is tried, whatever the config says now and whatever failed before: the link first, so
+ * that nothing passes without its rules, the address last, so that nobody else gets it while this
+ * container still has it. */
 static int bridge_del(const struct request *req, struct err *e)
 {
 	const char *ipam = NULL;
 	struct err part[4] = {0};
 
-	veth_block(&req->owner);
-	spoof_del(&req->owner, &part[0]);
-	ipmasq_del(&req->owner, &part[1]);
-	veth_del(req, &part[2]);
+	veth_del(req, &part[0]);
+	spoof_del(&req->owner, &part[1]);
+	ipmasq_del(&req->owner, &part[2]);
 	if (!delegate_ipam_type(req, &ipam, &part[3]) && ipam)
 		delegate_call(req, ipam, VERB_DEL, &part[3]);
 	for (size_t i = 0; i < array_len(part); i++)

@@ -446,6 +446,7 @@ struct backup {
 	bool promisc, allmulti;
 	uint32_t mtu, txqlen;
 	const char *network; /* borrowed from doc; NULL: the Go plugin wrote it */
+	int64_t netns;       /* inode of the namespace the link is in; 0: likewise */
 	json *doc;
 };
 
@@ -512,12 +513,21 @@ static int backup_read(int dir, const char *name, struct backup *b)
 	b->has_allmulti = read_flag(b->doc, "allmulti", &b->allmulti);
 	b->has_txqlen = read_u32(b->doc, "txQLen", &b->txqlen);
 	b->network = json_str(json_get(b->doc, "network"));
+	json_get_int(b->doc, "netns", 0, INT64_MAX, &b->netns, &ignored);
 	return 0;
 }
 
-/* Keys in the Go plugin's order and its indentation of one space; "network" is ours, its reader
- * passes over it. */
-static void backup_format(const struct backup *b, const char *network, struct buf *out)
+/* Container IDs and paths are used again; what was a link's state in one namespace is not that of
+ * its like in another. */
+static bool backup_is_of(const struct backup *b, int netns)
+{
+	return !b->netns || (uint64_t)b->netns == netns_inode(netns);
+}
+
+/* Keys in the Go plugin's order and its indentation of one space; "network" and "netns" are ours,
+ * its reader passes over them. */
+static void backup_format(
+	const struct backup *b, const char *network, uint64_t netns, struct buf *out)
 {
 	char mac[MAC_STRLEN];
 
@@ -534,7 +544,7 @@ static void backup_format(const struct backup *b, const char *network, struct bu
 		buf_printf(out, " \"txQLen\": %u,\n", b->txqlen);
 	buf_puts(out, " \"network\": ");
 	json_write_string(out, network);
-	buf_puts(out, "\n}");
+	buf_printf(out, ",\n \"netns\": %llu\n}", (unsigned long long)netns);
 }
 
 /* Adds what the settings change and the backup does not hold yet: what it holds is from an earlier
@@ -668,13 +678,15 @@ static int save_backup(struct change *c, const struct link *l, struct err *e)
 
 	if (ret && ret != -ENOENT && ret != -EBADMSG)
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", c->file);
-	/* What belongs to another network is left over from a container that is gone. */
-	if (ret || (file.network && strcmp(file.network, c->network) != 0)) {
+	/* What belongs to another network or namespace is left over from a container that is gone.
+	 */
+	if (ret || !backup_is_of(&file, c->netns) ||
+		(file.network && strcmp(file.network, c->network) != 0)) {
 		backup_free(&file);
 		file = (struct backup){0};
 	}
 	backup_fill(&file, &c->settings, l);
-	backup_format(&file, c->network, &text);
+	backup_format(&file, c->network, netns_inode(c->netns), &text);
 	if (text.failed)
 		return err_set(e, ERR_SYSTEM, "out of memory");
 	file_read(c->dir, c->file, BACKUP_MAX, &c->previous, &c->previous_len);
@@ -852,7 +864,7 @@ static int del(const struct request *req, struct err *e)
 	if (dir < 0)
 		return err_sys(e, -ret, ERR_IO, "failed to open the directory %s", path);
 	if (!ret && *req->netns && netns_open(req->netns, &netns, NULL) == NETNS_OK &&
-		netns_run(netns, restore_link, &r, &failed)) {
+		backup_is_of(&backup, netns) && netns_run(netns, restore_link, &r, &failed)) {
 		fprintf(stderr, "tuning: %s: %s; keeping %s/%s\n", failed.msg,
 			failed.details ? failed.details : "", path, name);
 		return 0;
@@ -918,7 +930,7 @@ static int gc(const struct request *req, struct err *e)
 			       : err_sys(e, errno, ERR_IO, "failed to open the directory %s", path);
 	if (request_valid_set(req, &valid, e))
 		return -1;
-	while ((entry = readdir(d))) {
+	while ((errno = 0, entry = readdir(d))) {
 		autoerr one = {0};
 
 		if (!is_backup_name(entry->d_name) || is_valid_name(&valid, entry->d_name))
@@ -926,6 +938,8 @@ static int gc(const struct request *req, struct err *e)
 		if (sweep_file(req, dirfd(d), entry->d_name, &one))
 			err_merge(e, &one);
 	}
+	if (errno)
+		err_sys(e, errno, ERR_IO, "failed to read the directory %s", path);
 	valid_set_free(&valid);
 	return e->set ? -1 : 0;
 }

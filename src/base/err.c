@@ -1,5 +1,6 @@
 #include "base/err.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,12 @@ void err_merge(struct err *dst, struct err *src)
 	err_detail(dst, "also: %s%s%s", src->msg, src->details ? ": " : "",
 		src->details ? src->details : "");
 	err_clear(src);
+}
+
+bool err_is_passing(int sys)
+{
+	return sys == EIO || sys == EMFILE || sys == ENFILE || sys == ENOMEM || sys == ENOBUFS ||
+	       sys == ENOSPC || sys == EINTR;
 }
 
 void err_clear(struct err *e)

@@ -51,6 +51,10 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
  * that carry on after a failure and report at the end. Clears src. */
 void err_merge(struct err *dst, struct err *src);
 
+/* Whether an errno says nothing about the object it is about, only about the moment: no memory, no
+ * descriptors, a disk that fails. What could not be looked at for such a reason may well be there. */
+bool err_is_passing(int sys);
+
 /* Frees what it holds and makes it "no error" again. */
 void err_clear(struct err *e);
 

@@ -354,13 +354,6 @@ int cache_remove(
 		   : 0;
 }
 
-/* Not the entry is at fault but the moment: it may be a good one. */
-static bool is_passing(const struct err *why)
-{
-	return why->sys == EIO || why->sys == EMFILE || why->sys == ENFILE || why->sys == ENOMEM ||
-	       why->sys == EINTR || why->sys == EPERM;
-}
-
 static int visible(const struct dirent *d)
 {
 	return d->d_name[0] != '.';
@@ -393,7 +386,7 @@ int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg
 
 		if (!ret && !read_entry(fd, names[i]->d_name, NULL, &c, &why))
 			ret = fn(&c, arg);
-		else if (is_passing(&why))
+		else if (err_is_passing(why.sys))
 			err_merge(e, &why);
 		free(names[i]);
 	}

@@ -148,12 +148,19 @@ static void forget_devs(void *arg)
 	((struct devs *)arg)->len = 0;
 }
 
-static void set_localnet(const struct devs *d, const char *value)
+/* Links that are gone do not count. */
+static int set_localnet(const struct devs *d, const char *value)
 {
 	char path[PORTRULES_SYSCTL];
+	int ret = 0;
 
-	for (size_t i = 0; i < d->len; i++)
-		sysctl_ensure(portrules_sysctl(d->list[i], path), value);
+	for (size_t i = 0; i < d->len; i++) {
+		int one = sysctl_ensure(portrules_sysctl(d->list[i], path), value);
+
+		if (one && one != -ENOENT)
+			ret = one;
+	}
+	return ret;
 }
 
 /* Deletes the table; the kernel decides in one step whether it serves nobody. The links'
@@ -162,9 +169,10 @@ static void set_localnet(const struct devs *d, const char *value)
  * a new table in between, it gets the setting back. */
 static int remove_table(struct nft *n, const struct devs *devs)
 {
-	int ret;
+	int ret = set_localnet(devs, "0");
 
-	set_localnet(devs, "0");
+	if (ret)
+		return ret;
 	nft_begin(n, 0);
 	nft_set_del_empty(n, &port_table, PORT_OWNERS);
 	nft_table_del(n, &port_table);
@@ -177,16 +185,17 @@ static int remove_table(struct nft *n, const struct devs *devs)
 int portrules_sweep(struct nft *n)
 {
 	struct devs devs = {0};
-	autonl *nl = NULL;
+	struct nl *nl = NULL;
 	/* Only spares us refusals. */
 	int ret = nft_set_is_empty(&port_table, PORT_OWNERS, &nl);
 
-	if (ret != 1)
-		return ret == -ENOENT ? 0 : ret;
-	ret = nft_elems(n, &port_table, PORT_LOCALNET, take_dev, forget_devs, &devs);
-	if (!ret)
-		ret = remove_table(n, &devs);
-	free(devs.list);
+	if (ret == 1) {
+		ret = nft_elems(n, &port_table, PORT_LOCALNET, take_dev, forget_devs, &devs);
+		if (!ret)
+			ret = remove_table(n, &devs);
+		free(devs.list);
+	}
+	nft_close_socket(&nl);
 	return ret == -ENOENT ? 0 : ret;
 }
 

@@ -110,6 +110,10 @@ static int create(const struct sandbox *sb, const struct owner *owner, const str
 	}
 	if (!ret)
 		return 0;
+	/* The kernel calls a master that is gone an invalid argument. */
+	if (ret == -EINVAL && spec->master &&
+		link_get_index(sb->host, spec->master, &there) == -ENODEV)
+		ret = -ENODEV;
 	if (ret == -EEXIST && veth_name_free(sb, spec->ifname, e))
 		return -1;
 	err_sys(e, -ret, ERR_SYSTEM, "failed to make veth pair: \"%s\" and \"%s\"", spec->ifname,
@@ -127,6 +131,8 @@ static void remove_pair(void *arg)
 		veth_delete(host, arg);
 }
 
+/* The container's end only: the host's is known by its name, and asking for it now would wait for
+ * the kernel, which is still busy with the news of it. */
 static int look_up(
 	const struct sandbox *sb, const struct veth_spec *spec, struct veth *v, struct err *e)
 {
@@ -143,22 +149,13 @@ static int look_up(
 			return err_sys(
 				e, -ret, ERR_SYSTEM, "failed to set \"%s\" UP", spec->ifname);
 	}
-	if (link_need(sb->host, v->host_name, &l, e))
-		return -1;
-	v->host_index = l.index;
-	memcpy(v->host_mac, l.mac, sizeof(v->host_mac));
 	return 0;
 }
 
 int veth_create(const struct sandbox *sb, const struct owner *owner, const struct veth_spec *spec,
 	struct undo *undo, struct veth *v, struct err *e)
 {
-	struct link there;
-
 	*v = (struct veth){0};
-	if (!link_get(sb->nl, spec->ifname, &there))
-		return err_set(
-			e, ERR_SYSTEM, "container veth name \"%s\" already exists", spec->ifname);
 	mac_random(v->host_mac);
 	if (spec->mac)
 		memcpy(v->mac, spec->mac, sizeof(v->mac));
@@ -175,17 +172,6 @@ int veth_delete(struct nl *host, const struct owner *owner)
 
 	owner_altname(owner, altname);
 	return link_del_name(host, altname);
-}
-
-void veth_block(const struct owner *owner)
-{
-	char altname[OWNER_ALTNAME];
-	autonl *host = NULL;
-	autoerr ignored = {0};
-
-	owner_altname(owner, altname);
-	if (!nl_open(&host, NETLINK_ROUTE, &ignored))
-		link_block_port(host, altname);
 }
 
 /* Another attachment's, of ours: the one in question would have been found by its own mark. */

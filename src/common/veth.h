@@ -26,7 +26,6 @@ int veth_name_free(const struct sandbox *sb, const char *ifname, struct err *e);
 
 struct veth {
 	char host_name[16];
-	uint32_t host_index;
 	uint8_t host_mac[6];
 	uint32_t index; /* the container's end */
 	uint8_t mac[6];
@@ -41,10 +40,6 @@ int veth_create(const struct sandbox *sb, const struct owner *owner, const struc
 /* Deletes the pair by its owner, from the host's side. Returns 0, -ENODEV when there is none, or
  * another -errno. */
 int veth_delete(struct nl *host, const struct owner *owner);
-
-/* Cuts the pair off its bridge at once, ahead of its deletion, so that the rules which hold for it
- * can go first. Nothing there is fine. */
-void veth_block(const struct owner *owner);
 
 /* Deletes the interface of an attachment that another implementation made, from inside the
  * container: only when it is a veth, and its peer is not marked as another attachment's. 0 also

@@ -267,22 +267,6 @@ void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool is
 	nl_nest_end(req, nest);
 }
 
-int link_block_port(struct nl *nl, const char *name)
-{
-	autoreq req = {0};
-	size_t nest, data;
-
-	start(&req, RTM_NEWLINK, NLM_F_ACK, 0);
-	put_name(&req, name);
-	nest = nl_nest(&req, IFLA_LINKINFO);
-	nl_put_str(&req, IFLA_INFO_SLAVE_KIND, "bridge");
-	data = nl_nest(&req, IFLA_INFO_SLAVE_DATA);
-	nl_put_u8(&req, IFLA_BRPORT_STATE, BR_STATE_DISABLED);
-	nl_nest_end(&req, data);
-	nl_nest_end(&req, nest);
-	return nl_ack(nl, &req, NULL, 0, NULL);
-}
-
 int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 {
 	autoreq req = {0};
@@ -437,20 +421,20 @@ int link_vlans(
 
 /* ---- waiting ---- */
 
-int link_wait(
-	struct nl *nl, uint32_t index, bool (*ready)(const struct link *l), int ms, struct link *l)
+int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *l), int ms,
+	struct link *l)
 {
 	int64_t end = nl_now_ms() + ms, left;
 	autonl *watch = NULL;
 	autoerr e = {0};
-	int ret = link_get_index(nl, index, l);
+	int ret = link_get(nl, name, l);
 
 	if (ret || ready(l))
 		return ret;
 	if (nl_watch(&watch, RTMGRP_LINK, &e))
 		return -e.sys;
 	for (;;) {
-		ret = link_get_index(nl, index, l);
+		ret = link_get(nl, name, l);
 		if (ret || ready(l))
 			return ret;
 		left = end - nl_now_ms();

@@ -87,10 +87,6 @@ void link_put_altname(struct nl_req *req, const char *name, const char *altname)
 /* Bridge-port flags of a link that has a master. linux/if_link.h, IFLA_BRPORT_*. */
 void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool isolated);
 
-/* Puts a bridge port out of service at once: no frame passes it any more. Unlike taking the link
- * down or deleting it this waits for nothing. 0 or -errno. */
-int link_block_port(struct nl *nl, const char *name);
-
 /* What a new link of a simple kind needs; for veth pairs see struct veth_new. */
 struct link_new {
 	const char *name;
@@ -132,11 +128,11 @@ struct port_vlan {
 int link_vlans(
 	struct nl *nl, uint32_t index, int (*fn)(const struct port_vlan *v, void *arg), void *arg);
 
-/* Waits until the link (by index) satisfies `ready` or it is gone, watching for link events; at
+/* Waits until the link satisfies `ready` or it is gone, watching for link events; at
  * most ms milliseconds. *l is the last state seen. Returns 0, -ETIMEDOUT, or -errno. Works in the
  * current namespace, which must be that of nl. */
-int link_wait(
-	struct nl *nl, uint32_t index, bool (*ready)(const struct link *l), int ms, struct link *l);
+int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *l), int ms,
+	struct link *l);
 
 /* Every link that has this master, in kernel order. fn as in nl_query(). */
 int link_each_port(

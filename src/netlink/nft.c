@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/trace.h"
+#include "netlink/nftmap.h"
 #include "netlink/nftpriv.h"
 
 #include <arpa/inet.h>
@@ -30,8 +31,8 @@ int nft_open(struct nft **out, struct err *e)
 	return 0;
 }
 
-/* Closing the socket after something was deleted waits for the kernel to free it, an RCU grace
- * period of 5 to 20 ms, with all other transactions of the namespace locked out meanwhile
+/* Closing a socket after something was deleted, by whomever, waits for the kernel to free it, an
+ * RCU grace period of 5 to 20 ms, with all other transactions of the namespace locked out meanwhile
  * (nf_tables_api.c, nft_rcv_nl_event()). Nobody needs to wait for that. So the last reference is
  * left to the kernel's garbage collector for sockets in flight, which closes it a moment later from
  * a worker: a message that holds the socket, waiting to be received from a socket that only that
@@ -69,18 +70,21 @@ static void close_later(int fd)
 	close(pair[1]);
 }
 
-void nft_close(struct nft **n)
+void nft_close_socket(struct nl **nl)
 {
-	int fd = -1;
+	int fd = *nl ? fcntl(nl_fd(*nl), F_DUPFD_CLOEXEC, 0) : -1;
 
-	if (!*n)
-		return;
-	if ((*n)->frees)
-		fd = fcntl(nl_fd((*n)->nl), F_DUPFD_CLOEXEC, 0);
-	nl_req_free(&(*n)->batch);
-	nl_close(&(*n)->nl);
+	nl_close(nl);
 	if (fd >= 0)
 		close_later(fd);
+}
+
+void nft_close(struct nft **n)
+{
+	if (!*n)
+		return;
+	nl_req_free(&(*n)->batch);
+	nft_close_socket(&(*n)->nl);
 	free(*n);
 	*n = NULL;
 }
@@ -122,9 +126,6 @@ int nft_message(struct nft *n, uint16_t type, uint16_t flags, uint8_t family)
 	if (!n->batch.len)
 		nft_begin(n, 0);
 	nft_question(&n->batch, type, flags, family);
-	if (type == NFT_MSG_DELTABLE || type == NFT_MSG_DELCHAIN || type == NFT_MSG_DELRULE ||
-		type == NFT_MSG_DELSET || type == NFT_MSG_DELSETELEM)
-		n->frees = true;
 	return n->count++;
 }
 
@@ -332,7 +333,6 @@ static int new_chain(
 	nft_put_name(n, NFTA_CHAIN_TABLE, t->name);
 	nft_put_name(n, NFTA_CHAIN_NAME, c->name);
 	if (c->type) {
-		n->frees = true;
 		nl_put_str(&n->batch, NFTA_CHAIN_TYPE, c->type);
 		nl_put_be32(&n->batch, NFTA_CHAIN_POLICY, c->drop ? NF_DROP : NF_ACCEPT);
 		hook = nl_nest(&n->batch, NFTA_CHAIN_HOOK);

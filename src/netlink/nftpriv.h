@@ -11,7 +11,6 @@ struct nft {
 	struct nl_req batch; /* starts with the batch's own begin message */
 	int count;           /* messages behind it */
 	int fail;            /* sticky -errno of building */
-	bool frees;          /* a batch made the kernel free objects: see nft_close() */
 	uint32_t set_id;     /* the kernel wants a number for each new set of a batch */
 	struct {
 		uint8_t family;  /* of the table */

@@ -244,7 +244,7 @@ int store_open(struct store *s, const char *path, const char *index_dir, bool cr
 
 int store_lock(struct store *s, struct err *e)
 {
-	const int flags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	const int flags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	uint64_t start = trace_start();
 	char path[PATH_MAX];
 	struct stat st;

