@@ -385,13 +385,9 @@ static int forget_vlan(const struct port_vlan *v, void *arg)
 	return 0;
 }
 
-/* The trunk as ranges; the port's own VLAN keeps its flags. Sent piece by piece, as the acks of one
- * must fit into the socket's buffer. */
-static int put_trunk(struct nl *nl, struct nl_req *req, const struct bridge_conf *c, uint32_t index,
-	const char *name, struct err *e)
+/* The trunk as ranges; the port's own VLAN keeps its flags. */
+static void put_trunk(struct nl_req *req, const struct bridge_conf *c, uint32_t index)
 {
-	int ranges = 0;
-
 	for (int64_t vid = 1; vid <= VLAN_MAX; vid++) {
 		int64_t first = vid;
 
@@ -400,11 +396,7 @@ static int put_trunk(struct nl *nl, struct nl_req *req, const struct bridge_conf
 		while (vid < VLAN_MAX && trunk_has(c, vid + 1) && vid + 1 != c->vlan)
 			vid++;
 		link_put_vlan(req, index, (uint16_t)first, (uint16_t)vid, 0);
-		if (!(++ranges % 64) &&
-			nl_do(nl, req, e, "failed to setup vlan tag on interface \"%s\"", name))
-			return -1;
 	}
-	return 0;
 }
 
 static int set_port_vlans(
@@ -427,8 +419,7 @@ static int set_port_vlans(
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to list the VLANs of \"%s\"", name);
 	if (c->vlan)
 		link_put_vlan(&req, port.index, (uint16_t)c->vlan, (uint16_t)c->vlan, access);
-	if (put_trunk(nl, &req, c, port.index, name, e))
-		return -1;
+	put_trunk(&req, c, port.index);
 	if (!c->vlan && c->trunk_len)
 		link_put_vlan(&req, port.index, 1, 1, access); /* the native VLAN */
 	return nl_do(nl, &req, e, "failed to setup vlan tag on interface \"%s\"", name);
@@ -587,10 +578,42 @@ static int ensure_address(struct nl *nl, const struct bridge_conf *c, const stru
 	return replace_addresses(nl, l, &found, e);
 }
 
+struct vlan_undo {
+	const char *bridge;
+	char name[IFNAMSIZ];
+};
+
+/* As for the gateway's address: only while nobody else is on the bridge. */
+static void remove_vlan_link(void *arg)
+{
+	const struct vlan_undo *v = arg;
+	autonl *nl = NULL;
+	autoerr ignored = {0};
+	struct ports p = {0};
+	struct link br;
+
+	if (nl_open(&nl, NETLINK_ROUTE, &ignored) || link_get(nl, v->bridge, &br))
+		return;
+	if (!link_each_port(nl, br.index, count_port, &p) && p.others <= 1)
+		link_del_name(nl, v->name);
+}
+
+static int push_vlan_link(
+	const struct bridge_conf *c, const char *name, struct undo *undo, struct err *e)
+{
+	struct vlan_undo *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	v->bridge = c->bridge;
+	snprintf(v->name, sizeof(v->name), "%s", name);
+	return undo_push(undo, remove_vlan_link, free, v, e);
+}
+
 /* With a VLAN the gateway sits on an interface of its own: a veth pair whose one end is a port in
  * that VLAN. Shared by the network's containers, like the bridge, and as lasting. */
 static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const struct link *br,
-	struct link *out, struct err *e)
+	struct undo *undo, struct link *out, struct err *e)
 {
 	char name[32], port[IFNAMSIZ], ext[256];
 	uint8_t suffix[6], mac[6];
@@ -619,7 +642,7 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 	ret = nl_ack(nl, &req, ext, sizeof(ext), &failed);
 	/* Somebody else's first ADD has just made it. */
 	if (ret == -EEXIST && !failed)
-		return link_need(nl, name, out, e);
+		return push_vlan_link(c, name, undo, e) || link_need(nl, name, out, e) ? -1 : 0;
 	if (ret) {
 		err_sys(e, -ret, ERR_SYSTEM, "failed to create VLAN interface \"%s\"", name);
 		return *ext ? err_detail(e, "%s", ext) : -1;
@@ -630,7 +653,7 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 		link_del_name(nl, port);
 		return -1;
 	}
-	return link_need(nl, name, out, e);
+	return push_vlan_link(c, name, undo, e) || link_need(nl, name, out, e) ? -1 : 0;
 }
 
 static int enable_forwarding(uint8_t family, struct err *e)
@@ -757,7 +780,7 @@ static int set_host_side(const struct sandbox *sb, const struct request *req,
 	char mac[MAC_STRLEN];
 
 	if (c->is_gateway && c->vlan) {
-		if (ensure_vlan_link(sb->host, c, br, &gateway, e) ||
+		if (ensure_vlan_link(sb->host, c, br, &reply->undo, &gateway, e) ||
 			!result_add_iface(r, gateway.name, mac_format(gateway.mac, mac), NULL, e))
 			return -1;
 	}

@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-/* The call as it comes in. Strings are borrowed, "" when unset; text need not end in NUL. */
+/* The call as it comes in. Strings are borrowed, "" when unset; text has a NUL behind
+ * its len bytes. */
 struct call {
 	const char *command;
 	const char *id;

@@ -98,16 +98,21 @@ static bool any_ipv6(const struct result *r)
 	return false;
 }
 
-static size_t count_addresses(const struct result *r)
+static size_t put_addresses(struct nl_req *req, const struct ifsetup *s, const struct result *r)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < r->ips_len; i++)
-		n += is_ours(&r->ips[i]);
+	for (size_t i = 0; i < r->ips_len; i++) {
+		if (!is_ours(&r->ips[i]))
+			continue;
+		addr_put(req, s->index, &r->ips[i].address, !s->dad);
+		n++;
+	}
+	link_put(req, &(struct link_set){.index = s->index, .flags_set = IFF_UP});
 	return n;
 }
 
-/* The n-th address that is sent. */
+/* The n-th address that put_addresses() sent. */
 static const struct ip_config *nth_address(const struct result *r, size_t n)
 {
 	for (size_t i = 0; i < r->ips_len; i++)
@@ -166,6 +171,15 @@ static int check_routes(const struct result *r, struct err *e)
 	return 0;
 }
 
+static void put_routes(struct nl_req *req, const struct ifsetup *s, const struct result *r)
+{
+	for (size_t i = 0; i < r->routes_len; i++) {
+		struct route_spec spec = as_spec(&r->routes[i], r, s->index);
+
+		route_put(req, &spec, 0);
+	}
+}
+
 /* ---- sending ---- */
 
 /* Which of the messages was refused, in words. */
@@ -190,62 +204,15 @@ static int refused(int sys, const char *ext, size_t failed, size_t addresses,
 	return *ext ? err_detail(e, "%s", ext) : -1;
 }
 
-/* What is to be sent, in the order addresses, link up, routes. Sent piece by piece: the acks of one
- * piece must fit into the socket's buffer. */
-#define PIECE 64
-
-struct sending {
-	const struct sandbox *sb;
-	const struct ifsetup *s;
-	const struct result *r;
-	size_t addresses;
-	struct nl_req req;
-	size_t sent, waiting; /* messages */
-};
-
-static int flush(struct sending *out, struct err *e)
+static int send_all(const struct sandbox *sb, struct nl_req *req, size_t skipped, size_t addresses,
+	const struct ifsetup *s, const struct result *r, struct err *e)
 {
 	char ext[256];
-	int failed = 0, ret = nl_ack(out->sb->nl, &out->req, ext, sizeof(ext), &failed);
+	int failed = 0, ret = nl_ack(sb->nl, req, ext, sizeof(ext), &failed);
 
-	if (ret)
-		return refused(
-			-ret, ext, out->sent + (size_t)failed, out->addresses, out->s, out->r, e);
-	out->sent += out->waiting;
-	out->waiting = 0;
-	return 0;
-}
-
-static int next(struct sending *out, struct err *e)
-{
-	return ++out->waiting < PIECE ? 0 : flush(out, e);
-}
-
-static int send_addresses(struct sending *out, struct err *e)
-{
-	const struct ifsetup *s = out->s;
-
-	for (size_t i = 0; i < out->r->ips_len; i++) {
-		if (!is_ours(&out->r->ips[i]))
-			continue;
-		addr_put(&out->req, s->index, &out->r->ips[i].address, !s->dad);
-		if (next(out, e))
-			return -1;
-	}
-	link_put(&out->req, &(struct link_set){.index = s->index, .flags_set = IFF_UP});
-	return next(out, e);
-}
-
-static int send_routes(struct sending *out, struct err *e)
-{
-	for (size_t i = 0; i < out->r->routes_len; i++) {
-		struct route_spec spec = as_spec(&out->r->routes[i], out->r, out->s->index);
-
-		route_put(&out->req, &spec, 0);
-		if (next(out, e))
-			return -1;
-	}
-	return flush(out, e);
+	if (!ret)
+		return 0;
+	return refused(-ret, ext, skipped + (size_t)failed, addresses, s, r, e);
 }
 
 /* ---- duplicate address detection ---- */
@@ -307,20 +274,22 @@ int ifsetup(
 	const struct sandbox *sb, const struct ifsetup *s, const struct result *r, struct err *e)
 {
 	struct knobs knobs = {s->ifname, any_ipv6(r), s->dad};
-	struct sending out = {.sb = sb, .s = s, .r = r, .addresses = count_addresses(r)};
-	int ret;
+	autoreq req = {0};
+	size_t addresses;
 
 	if (check_indexes(r, s->ifname, e) || check_routes(r, e))
 		return -1;
 	if (netns_run(sb->netns, set_knobs, &knobs, e))
 		return -1;
-	ret = send_addresses(&out, e);
-	if (!ret && s->dad && knobs.ipv6)
-		ret = flush(&out, e) || settle(sb, s, e) ? -1 : 0;
-	if (!ret)
-		ret = send_routes(&out, e);
-	nl_req_free(&out.req);
-	return ret;
+	addresses = put_addresses(&req, s, r);
+	if (s->dad && knobs.ipv6) {
+		if (send_all(sb, &req, 0, addresses, s, r, e) || settle(sb, s, e))
+			return -1;
+		put_routes(&req, s, r);
+		return send_all(sb, &req, addresses + 1, addresses, s, r, e);
+	}
+	put_routes(&req, s, r);
+	return send_all(sb, &req, 0, addresses, s, r, e);
 }
 
 void ifsetup_announce(const struct sandbox *sb, uint32_t index, const uint8_t mac[static 6])

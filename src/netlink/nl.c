@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 
 struct nl {
@@ -26,9 +27,13 @@ struct nl {
 /* What the kernel fills at once in a dump; anything smaller costs more system calls. */
 #define RECV_SIZE 32768
 
+/* No kernel takes that long for an answer, however many links there are. */
+#define RECV_SECONDS 60
+
 int nl_open(struct nl **out, int protocol, struct err *e)
 {
 	struct nl *nl = calloc(1, sizeof(*nl));
+	struct timeval patience = {.tv_sec = RECV_SECONDS};
 	int one = 1;
 
 	if (!nl)
@@ -43,6 +48,8 @@ int nl_open(struct nl **out, int protocol, struct err *e)
 	}
 	/* No bind: the kernel assigns the port at the first send, and nothing here listens to
 	 * groups. Both options only improve what errors say and cost; old kernels may lack them. */
+	setsockopt(
+		mnl_socket_get_fd(nl->sock), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	mnl_socket_setsockopt(nl->sock, NETLINK_EXT_ACK, &one, sizeof(one));
 	mnl_socket_setsockopt(nl->sock, NETLINK_CAP_ACK, &one, sizeof(one));
 	*out = nl;
@@ -268,33 +275,40 @@ static const char *type_name(int protocol, uint16_t type, char text[static 24])
 #undef NFT
 }
 
+/* What is sent at once. Acks fill the socket's buffer, so a routing request with many messages goes
+ * piece by piece; a transaction cannot be split. */
 struct batch {
+	size_t at, len; /* where in the request */
 	uint32_t first; /* sequence number of the first message */
 	size_t count;
 	size_t acks; /* how many asked for one */
 };
 
-/* Gives the messages their sequence numbers. */
-static struct batch stamp(struct nl *nl, struct nl_req *r)
+#define ACKS_MAX 64
+
+/* Gives the messages of the next piece their sequence numbers. */
+static struct batch stamp(struct nl *nl, struct nl_req *r, size_t at)
 {
-	struct batch b = {.first = nl->seq + 1};
+	struct batch b = {.at = at, .first = nl->seq + 1};
 	struct nlmsghdr *m;
 
-	for (size_t at = 0; at + sizeof(*m) <= r->len; at += MNL_ALIGN(m->nlmsg_len)) {
+	while (at + sizeof(*m) <= r->len && (b.acks < ACKS_MAX || nl->protocol != NETLINK_ROUTE)) {
 		m = (struct nlmsghdr *)(void *)(r->buf + at);
 		m->nlmsg_seq = ++nl->seq;
 		b.count++;
 		b.acks += m->nlmsg_flags & NLM_F_ACK ? 1 : 0;
+		at += MNL_ALIGN(m->nlmsg_len);
 	}
+	b.len = at - b.at;
 	return b;
 }
 
-static int transmit(struct nl *nl, const struct nl_req *r)
+static int transmit(struct nl *nl, const struct nl_req *r, const struct batch *b)
 {
 	ssize_t n;
 
 	do
-		n = mnl_socket_sendto(nl->sock, r->buf, r->len);
+		n = mnl_socket_sendto(nl->sock, r->buf + b->at, b->len);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
 }
@@ -400,29 +414,48 @@ static int collect_acks(struct nl *nl, const struct batch *b, char *ext, size_t 
 	return ret;
 }
 
+/* *done: how many messages the pieces before had. */
+static int send_pieces(
+	struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed, size_t *done)
+{
+	int ret = 0;
+
+	for (size_t at = 0; !ret && at < r->len;) {
+		struct batch b = stamp(nl, r, at);
+
+		ret = transmit(nl, r, &b);
+		if (!ret)
+			ret = collect_acks(nl, &b, ext, size, failed);
+		if (ret && failed)
+			*failed += (int)*done;
+		*done += b.count;
+		at += b.len;
+	}
+	return ret;
+}
+
 int nl_ack(struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed)
 {
 	uint64_t start = trace_start();
 	char text[24];
-	struct batch b;
+	size_t count = 0;
 	int ret;
 
 	if (ext && size)
 		ext[0] = '\0';
+	if (failed)
+		*failed = 0;
 	if (r->overflow || !r->len) {
 		ret = r->overflow ? -ENOMEM : 0;
 		reset(r);
 		return ret;
 	}
-	b = stamp(nl, r);
-	ret = transmit(nl, r);
-	if (!ret)
-		ret = collect_acks(nl, &b, ext, size, failed);
+	ret = send_pieces(nl, r, ext, size, failed, &count);
 	if (start)
 		trace_step(start, TRACE_NETLINK, -ret, "%s%s, %zu messages",
 			type_name(nl->protocol, ((struct nlmsghdr *)(void *)r->buf)->nlmsg_type,
 				text),
-			b.count > 1 ? " …" : "", b.count);
+			count > 1 ? " …" : "", count);
 	reset(r);
 	return ret;
 }
@@ -483,8 +516,8 @@ static int take_answers(const char *buf, size_t len, uint32_t seq, nl_answer_fn 
 static int query_once(
 	struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void *arg, bool *intr, char *buf)
 {
-	struct batch b = stamp(nl, r);
-	int result = 0, ret = transmit(nl, r);
+	struct batch b = stamp(nl, r, 0);
+	int result = 0, ret = transmit(nl, r, &b);
 
 	if (ret)
 		return ret;

@@ -54,8 +54,9 @@ void nl_req_free(struct nl_req *r);
 
 /* Sends everything in the request and collects the ack of each message that asked for one. The
  * first refusal is the return value, -errno, with *ext (may be NULL, size bytes) set to the
- * kernel's text, and *failed (may be NULL) to the index of the refused message; the other messages
- * were processed all the same. 0 when all succeeded. The request is emptied for reuse. */
+ * kernel's text, and *failed (may be NULL) to the index of the refused message; messages behind it
+ * may have been processed all the same. 0 when all succeeded. The request is emptied for reuse. Up
+ * to 64 messages reach the kernel in one system call. */
 int nl_ack(struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed);
 
 /* The same, failing with e: the message text is the caller's, details are errno and kernel text. */

@@ -252,6 +252,8 @@ taken_bridge() { host ip link add br0 type bridge; }
 	same "IPv4" "c2 10.1.0.2" "$(ask c1 tcp 10.1.0.3 80)"
 	same "IPv6" "c2 fd00:1::2" "$(ask c1 tcp fd00:1::3 80)"
 	same "gateway IPv4" "host 10.1.0.2" "$(ask c1 tcp 10.1.0.1 81)"
+	# The Go plugin's gateway is in duplicate address detection for a while.
+	is_cnibox || wait_for 5 host sh -c '! ip -6 addr show br0 | grep -q tentative'
 	same "gateway IPv6" "host fd00:1::2" "$(ask c1 tcp fd00:1::1 81)"
 	same "addresses of the bridge" "10.1.0.1/24 fd00:1::1/64" "$(addrs host br0)"
 	same "forwarding" "1 1" "$(sysctl host ipv4/ip_forward) $(sysctl host ipv6/conf/all/forwarding)"
@@ -794,7 +796,9 @@ together() {
 @test "two first ADDs at the same moment" {
 	together 2 "$(l3 '{"isGateway":true}')"
 	same ports 2 "$(ports)"
-	same "MACs of the bridge" "$(mac_of br0)" "$(jq -r '.interfaces[0].mac' "$T"/p*/stdout | sort -u)"
+	# The Go plugin's bridge takes its address from the ports until it has a gateway.
+	! is_cnibox || same "MACs of the bridge" "$(mac_of br0)" \
+		"$(jq -r '.interfaces[0].mac' "$T"/p*/stdout | sort -u)"
 	same "addresses of the bridge" 10.1.0.1/24 "$(addrs host br0)"
 	same leases '10.1.0.2 10.1.0.3' "$(leases)"
 	serve c1 80
@@ -806,7 +810,9 @@ together() {
 	c=$(dual '{"isDefaultGateway":true}')
 	together 10 "$c"
 	same ports 10 "$(ports)"
-	same "MACs of the bridge" "$(mac_of br0)" "$(jq -r '.interfaces[0].mac' "$T"/p*/stdout | sort -u)"
+	# The Go plugin's bridge takes its address from the ports until it has a gateway.
+	! is_cnibox || same "MACs of the bridge" "$(mac_of br0)" \
+		"$(jq -r '.interfaces[0].mac' "$T"/p*/stdout | sort -u)"
 	same addresses 10 "$(jq -r '.ips[0].address' "$T"/p*/stdout | sort -u | wc -l)"
 	same "addresses of the bridge" "10.1.0.1/24 fd00:1::1/64" "$(addrs host br0)"
 	for i in {1..10}; do
