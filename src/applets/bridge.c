@@ -642,7 +642,7 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 	ret = nl_ack(nl, &req, ext, sizeof(ext), &failed);
 	/* Somebody else's first ADD has just made it. */
 	if (ret == -EEXIST && !failed)
-		return push_vlan_link(c, name, undo, e) || link_need(nl, name, out, e) ? -1 : 0;
+		return link_need(nl, name, out, e);
 	if (ret) {
 		err_sys(e, -ret, ERR_SYSTEM, "failed to create VLAN interface \"%s\"", name);
 		return *ext ? err_detail(e, "%s", ext) : -1;

@@ -492,6 +492,7 @@ static int check(const struct request *req, struct err *e)
 	autonft *n = NULL;
 	autonl *rt = NULL;
 	struct port_extras x = {.container = req->id, .conds = {&c.conds[0], &c.conds[1]}};
+	autoportmaps ours = {0};
 	struct target t;
 	bool present;
 
@@ -503,8 +504,12 @@ static int check(const struct request *req, struct err *e)
 		return -1;
 	if (!m.len)
 		return 0;
-	if (nft_open(&n, e) || nl_open(&rt, NETLINK_ROUTE, e) ||
-		find_localnet(rt, &c, &t, &m, &x, e))
+	if (nft_open(&n, e))
+		return -1;
+	/* A container that upstream made with iptables, before the plugin was replaced. */
+	if (portrules_load(n, req->owner.hash, &ours) == -ENOENT && portlegacy_has(n, &req->owner))
+		return 0;
+	if (nl_open(&rt, NETLINK_ROUTE, e) || find_localnet(rt, &c, &t, &m, &x, e))
 		return -1;
 	return portrules_check(n, &m, &x, e);
 }
@@ -553,7 +558,8 @@ static int gc(const struct request *req, struct err *e)
 		}
 		ret = g.len ? 0 : portrules_sweep(n);
 		if (ret && !no_nftables(ret) && !e->set)
-			err_sys(e, -ret, ERR_SYSTEM, "cannot remove the table of the port mappings");
+			err_sys(e, -ret, ERR_SYSTEM,
+				"cannot remove the table of the port mappings");
 	}
 	free(g.dead);
 	valid_set_free(&valid);

@@ -136,16 +136,39 @@ static int remove_commented(
 	return ret == -ENOENT ? 0 : ret;
 }
 
+static const uint8_t families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
+
+static const char *chain_name(const char *prefix, const struct owner *o, char out[CHAIN_SIZE])
+{
+	char hash[CHAIN_HASH + 1];
+
+	hash_hex(hash, CHAIN_HASH, o->network, o->id, NULL);
+	snprintf(out, CHAIN_SIZE, "%s%s", prefix, hash);
+	return out;
+}
+
+bool portlegacy_has(struct nft *n, const struct owner *o)
+{
+	char dn[CHAIN_SIZE];
+
+	chain_name("CNI-DN-", o, dn);
+	for (size_t i = 0; i < array_len(families); i++) {
+		const struct nft_table nat = {families[i], "nat"};
+
+		if (!nft_chain_get(n, &nat, dn, NULL, NULL))
+			return true;
+	}
+	return false;
+}
+
 int portlegacy_del(
 	struct nft *n, const struct owner *o, bool rules, const struct result *prev, struct err *e)
 {
-	static const uint8_t families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
-	char hash[CHAIN_HASH + 1], dn[CHAIN_SIZE], sn[CHAIN_SIZE];
+	char dn[CHAIN_SIZE], sn[CHAIN_SIZE];
 	int ret = 0;
 
-	hash_hex(hash, CHAIN_HASH, o->network, o->id, NULL);
-	snprintf(dn, sizeof(dn), "CNI-DN-%s", hash);
-	snprintf(sn, sizeof(sn), "CNI-SN-%s", hash);
+	chain_name("CNI-DN-", o, dn);
+	chain_name("CNI-SN-", o, sn);
 	for (size_t i = 0; i < array_len(families) && !ret; i++) {
 		const struct nft_table nat = {families[i], "nat"};
 		const struct nft_table hostport = {families[i], "cni_hostport"};

@@ -16,3 +16,6 @@
  * Nothing there is success. Returns 0 or -1 with e set. */
 int portlegacy_del(
 	struct nft *n, const struct owner *o, bool rules, const struct result *prev, struct err *e);
+
+/* Whether upstream's iptables backend has mapped ports for this container and network. */
+bool portlegacy_has(struct nft *n, const struct owner *o);

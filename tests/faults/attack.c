@@ -72,7 +72,8 @@ struct stage {
 	char *loaded;    /* FAIL: after its ADD */
 	char *unloaded;  /* FAIL: after its DEL */
 	/* FAIL: what a DEL may leave: tuning never stands in its way, and keeps a record of what it
-	 * could not restore. */
+	 * could not restore; bandwidth need not be able to look into the namespace, and the qdiscs
+	 * go with the link. */
 	char *backup;
 	char *shape;     /* FAIL: of its result */
 	char *prev;      /* FAIL: its prevResult */
@@ -557,6 +558,14 @@ static bool count_calls(struct stage *s, const char *valid, char **what)
 	return false;
 }
 
+/* So many lines from the one that begins so; NULL when there is none. */
+static char *line_of(const char *state, const char *begin, int lines)
+{
+	const char *at = strstr(state, begin);
+
+	return at ? strndup(at, (size_t)first_lines(at, lines)) : NULL;
+}
+
 /* Walks through one attachment, noting what the node and the result look like on the way. */
 static bool prepare_fail(struct stage *s, char **what)
 {
@@ -582,8 +591,9 @@ static bool prepare_fail(struct stage *s, char **what)
 	else if (!is_verb(s, "ADD") && !again(s, tool ? "add" : "ADD", NULL, what))
 		return false;
 	s->loaded = node_state(both, true);
-	s->backup = tool ? strstr(s->loaded, "file /run/cni/tuning/") : NULL;
-	s->backup = s->backup ? strndup(s->backup, strcspn(s->backup, "\n") + 1) : NULL;
+	s->backup = tool		? line_of(s->loaded, "file /run/cni/tuning/", 1)
+		    : p == BANDWIDTH ? line_of(s->loaded, "qdisc veth", 2)
+				     : NULL;
 	if (is_verb(s, "CHECK"))
 		return count_calls(s, NULL, what);
 	if (is_verb(s, "ADD") ? !again(s, tool ? "del" : "DEL", NULL, what)

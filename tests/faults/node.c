@@ -433,6 +433,7 @@ static bool stays(const char *name)
 	const char *dot = strrchr(name, '.');
 
 	return !strncmp(name, "last_reserved_ip.", 17) || !strcmp(name, "lock") ||
+	       !strcmp(name, "cnitool.lock") ||
 	       (name[0] != '.' && dot && !strcmp(dot, ".index"));
 }
 

@@ -8,13 +8,14 @@ setup() {
 	sandbox
 	netns left && netns right && netns c1
 	host sh -ec 'sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-		for l in left:192.0.2:2001:db8:1: right:198.51.100:2001:db8:2:; do
-			n=${l%%:*}; r=${l#*:}; v4=${r%%:*}; v6=${r#*:}
-			ip link add $n type veth peer name up netns $n
-			ip addr add $v4.1/24 dev $n; ip addr add $v6:1/64 dev $n nodad; ip link set $n up
-			ip -n $n addr add $v4.2/24 dev up; ip -n $n addr add $v6:2/64 dev up nodad; ip -n $n link set up up
-			ip -n $n route add default via $v4.1; ip -n $n route add default via $v6:1
-		done'
+		side() {
+			ip link add $1 type veth peer name up netns $1
+			ip addr add $2.1/24 dev $1; ip addr add $3::1/64 dev $1 nodad; ip link set $1 up
+			ip -n $1 addr add $2.2/24 dev up; ip -n $1 addr add $3::2/64 dev up nodad; ip -n $1 link set up up
+			ip -n $1 route add default via $2.1; ip -n $1 route add default via $3::1
+		}
+		side left 192.0.2 2001:db8:1
+		side right 198.51.100 2001:db8:2'
 	BR='{"cniVersion":"1.0.0","name":"n","type":"bridge","bridge":"cni0","isGateway":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"10.1.0.0/24"}],[{"subnet":"fd01::/64"}]],"routes":[{"dst":"0.0.0.0/0"},{"dst":"::/0"}]}}'
 	ok ADD bridge c1 <<<"$BR"
 	PREV=$output
