@@ -23,7 +23,7 @@ static int set_knob(const char *family, const char *ifname, const char *name, co
 	char path[128];
 
 	snprintf(path, sizeof(path), "net/%s/conf/%s/%s", family, ifname, name);
-	return sysctl_ensure(path, value);
+	return sysctl_force(path, value);
 }
 
 /* IPv6 may be switched off by default in a container whose network then assigns an address. */

@@ -162,3 +162,13 @@ int sysctl_ensure(const char *name, const char *value)
 		return 0;
 	return sysctl_set(name, value);
 }
+
+int sysctl_force(const char *name, const char *value)
+{
+	char now[256];
+	int ret = sysctl_set(name, value);
+
+	if (ret && !sysctl_get(name, now, sizeof(now)) && !strcmp(now, value))
+		return 0;
+	return ret;
+}

@@ -34,3 +34,6 @@ int sysctl_set(const char *path, const char *value);
 int sysctl_get(const char *path, char *value, size_t size);
 /* Writes only when the value differs, so that a read-only /proc/sys with the right value is fine. */
 int sysctl_ensure(const char *path, const char *value);
+/* The same the other way round, for values that are hardly ever right before: writes, and only a
+ * failure makes it look. */
+int sysctl_force(const char *path, const char *value);

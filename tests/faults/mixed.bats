@@ -88,7 +88,8 @@ no_trace() {
 	same addresses 10.1.0.3 "$(addresses)"
 	same "link of c1" '' "$(inside c1 ip -o link show type veth)"
 	reaches 2
-	# The port of c1 leads nowhere, and is free.
+	# The port of c1 leads nowhere, and is free once its sandbox is gone.
+	host ip netns del c1
 	netns c5
 	CAP_ARGS=$(caps 1) chain_ok ADD "$LIST" c5
 	serve c5 80

@@ -97,8 +97,8 @@ down() {
 	chain ADD "$LIST" c6
 	failed any 'no IP addresses available'
 	chain_ok DEL "$LIST" c1
-	up 6
-	down 6 2 3 4 5
+	up 7
+	down 7 2 3 4 5
 	nothing_left cni0
 }
 

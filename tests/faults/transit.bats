@@ -9,9 +9,9 @@ setup() {
 	netns left && netns right && netns c1
 	host sh -ec 'sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 		side() {
-			ip link add $1 type veth peer name up netns $1
+			ip link add $1 type veth peer name port netns $1
 			ip addr add $2.1/24 dev $1; ip addr add $3::1/64 dev $1 nodad; ip link set $1 up
-			ip -n $1 addr add $2.2/24 dev up; ip -n $1 addr add $3::2/64 dev up nodad; ip -n $1 link set up up
+			ip -n $1 addr add $2.2/24 dev port; ip -n $1 addr add $3::2/64 dev port nodad; ip -n $1 link set port up
 			ip -n $1 route add default via $2.1; ip -n $1 route add default via $3::1
 		}
 		side left 192.0.2 2001:db8:1
@@ -25,8 +25,12 @@ setup() {
 	serve c1 80
 	serve c1 80 tcp -6
 	serve c1 80 udp
+	# Neighbours are looked for with patience of their own.
+	wait_for 10 answered
 }
 teardown() { sandbox_end; }
+
+answered() { [ -n "$(ask left tcp 2001:db8:2::2 8080)" ]; }
 
 # mapped OPTIONS MAPPING: portmap ADD with these.
 mapped() {

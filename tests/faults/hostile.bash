@@ -1,0 +1,107 @@
+# What the tests of hostile input share.
+
+load ../bats/helpers
+
+CALL_TIMEOUT=10
+
+setup() {
+	sandbox
+	only_cnibox "the Go plugins crash, hang or leave things behind on some of this"
+	netns c1
+}
+teardown() { sandbox_end; }
+
+PLUGINS="bandwidth bridge host-local loopback portmap tuning"
+BR='"cniVersion":"1.1.0","name":"net","type":"bridge","isGateway":true,"ipMasq":true'
+IPAM='{"type":"host-local","subnet":"10.1.0.0/24"}'
+PREV='{"cniVersion":"1.1.0","interfaces":[{"name":"eth0","mac":"02:00:00:00:00:01","sandbox":"/run/netns/c1"}],"ips":[{"address":"10.1.0.2/24","interface":0}]}'
+
+# A config that would work, but for what is in $1 (more keys).
+conf() {
+	case $1 in
+	bridge) echo "{$BR,\"ipam\":$IPAM${2:+,$2}}" ;;
+	host-local) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"bridge\",\"ipam\":$IPAM${2:+,$2}}" ;;
+	loopback) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"lo\",\"type\":\"loopback\"${2:+,$2}}" ;;
+	tuning) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"tuning\",\"mac\":\"02:00:00:00:00:09\",\"prevResult\":$PREV${2:+,$2}}" ;;
+	portmap) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"portmap\",\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":80,\"containerPort\":80}]},\"prevResult\":$PREV${2:+,$2}}" ;;
+	bandwidth) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"bandwidth\",\"ingressRate\":100000,\"ingressBurst\":1000000,\"prevResult\":$PREV${2:+,$2}}" ;;
+	esac
+}
+
+# Everything that a call could have changed.
+state() {
+	{
+		host sh -c 'ip -o link; ip -o addr; ip rule; ip route; nft -s list ruleset
+			find /var/lib/cni /run /etc/cni -xdev ! -path "/run/.sandbox*" -printf "%p %y %s %l\n" | sort'
+		inside c1 sh -c 'ip -o link; ip -o addr; ip route'
+	} | sed 's/ state [A-Z]*//; s/valid_lft.*//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ linkdown//'
+}
+
+# unchanged CMD...: what CMD does changes nothing.
+unchanged() {
+	local before after
+	before=$(state)
+	"$@" || return
+	after=$(state)
+	[ "$before" = "$after" ] || { diff <(echo "$before") <(echo "$after") >&2; show "$* changed something"; }
+}
+
+# bad VERB PLUGIN ID [IFNAME] <config: one error object.
+bad() {
+	cni "$@"
+	failed any . "$*"
+}
+
+# refused VERB PLUGIN ID [IFNAME] <config: one error object, nothing changed.
+refused() { unchanged bad "$@"; }
+
+# ends VERB PLUGIN ID [IFNAME] <config: in order, either way.
+ends() {
+	cni "$@"
+	[ "$status" -eq 0 ] || failed any . "$*"
+}
+
+# put KIND PATH: something at PATH (on the node) that should not be there.
+KINDS="empty torn binary huge directory fifo symlink loop dangling"
+put() {
+	host rm -rf "$2"
+	host mkdir -p "${2%/*}"
+	case $1 in
+	empty) host sh -c ': >"$1"' put "$2" ;;
+	torn) host sh -c 'printf "{\"kind\":\"cniCacheV1\",\"mac\":\"02:00" >"$1"' put "$2" ;;
+	binary) host sh -c 'head -c 3000 /dev/urandom >"$1"' put "$2" ;;
+	huge) host truncate -s 20G "$2" ;;
+	directory) host mkdir "$2" ;;
+	fifo) host mkfifo "$2" ;;
+	symlink) host sh -c 'echo precious >"$2" && ln -s "$2" "$1"' put "$2" "$T/target" ;;
+	loop) host ln -s "${2##*/}" "$2" ;;
+	dangling) host ln -s "$T/nowhere" "$2" ;;
+	esac
+}
+
+# What a symlink pointed to is as it was.
+precious() {
+	[ ! -e "$T/nowhere" ] || { echo "$1: a file was made through a symlink" >&2 && return 1; }
+	[ ! -e "$T/target" ] || same "$1: target of the symlink" precious "$(<"$T/target")"
+}
+
+# other SCRIPT: a plugin "other" on CNI_PATH that does that.
+other() {
+	mkdir -p "$T/bin"
+	printf '#!/bin/sh\n%s\n' "$1" >"$T/bin/other"
+	chmod +x "$T/bin/other"
+}
+
+# tool ARG...: cnitool on the node.
+tool() {
+	status=0
+	CNI_PATH=$T/bin:$CNI_PLUGIN_DIR CAP_ARGS=${CAP_ARGS-} timeout -k 2 "$CALL_TIMEOUT" \
+		nsenter -t "$HOLDER" -m -n -- "$CNI_PLUGIN_DIR/cnitool" "$@" >"$T/stdout" 2>"$T/stderr" </dev/null 3>&- || status=$?
+	taken
+}
+
+# One line about it, nothing on standard output.
+tool_fails() {
+	tool "$@"
+	[ "$status" = 1 ] && [ -z "$output" ] && [ -n "$stderr" ] || show "cnitool $* should fail in order"
+}
