@@ -291,13 +291,14 @@ static int find_localnet(struct nl *rt, const struct config *c, const struct tar
 	return 0;
 }
 
-/* After the guard is in place. */
+/* After the guard is in place. Also where it was set: the last DEL of others may have reset it just
+ * before we came. */
 static int set_localnet(const struct port_extras *x, struct err *e)
 {
 	char path[PORTRULES_SYSCTL];
 	int ret;
 
-	if (!x->localnet[0] || x->localnet_was_set)
+	if (!x->localnet[0])
 		return 0;
 	ret = sysctl_ensure(portrules_sysctl(x->localnet, path), "1");
 	if (ret)

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "common/portlayout.h"
+#include "netlink/netns.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -107,6 +108,18 @@ static int put_record(struct attempt *a)
 	return 0;
 }
 
+/* Whether somebody else has set route_localnet. Who takes a table away resets it before: without a
+ * table what was read earlier may have been ours. */
+static bool localnet_found(const struct attempt *a)
+{
+	char path[PORTRULES_SYSCTL], value[16] = "";
+
+	if (!a->table || !a->x->localnet_was_set)
+		return a->x->localnet_was_set;
+	return !sysctl_get(portrules_sysctl(a->x->localnet, path), value, sizeof(value)) &&
+	       !strcmp(value, "1");
+}
+
 static int try_add(struct attempt *a, struct nft_failure *f)
 {
 	struct nft_elem dev = {0};
@@ -127,7 +140,7 @@ static int try_add(struct attempt *a, struct nft_failure *f)
 	}
 	if (!ret && a->x->localnet[0]) {
 		dev.key = portlayout_dev_key(a->x->localnet);
-		dev.comment = a->x->localnet_was_set ? LOCALNET_FOUND : LOCALNET_OURS;
+		dev.comment = localnet_found(a) ? LOCALNET_FOUND : LOCALNET_OURS;
 		nft_elems_add(a->n, &port_table, PORT_LOCALNET, &dev, 1);
 	}
 	return ret ? ret : nft_commit(a->n, f);

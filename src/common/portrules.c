@@ -177,8 +177,12 @@ static int remove_table(struct nft *n, const struct devs *devs)
 	nft_set_del_empty(n, &port_table, PORT_OWNERS);
 	nft_table_del(n, &port_table);
 	ret = nft_commit(n, NULL);
-	if (devs->len && (ret || !nft_table_get(n, &port_table)))
+	/* Still there or there again, unless it went while we said so. */
+	if (devs->len && !nft_table_get(n, &port_table)) {
 		set_localnet(devs, "1");
+		if (nft_table_get(n, &port_table) == -ENOENT)
+			set_localnet(devs, "0");
+	}
 	return nft_raced(ret) ? 0 : ret;
 }
 

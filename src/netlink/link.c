@@ -185,8 +185,11 @@ int link_del_many(struct nl *nl, const uint32_t *indexes, size_t n)
 {
 	int ret;
 
-	if (n == 1)
-		return link_del(nl, indexes[0]);
+	/* One that is gone already is what was wanted. */
+	if (n == 1) {
+		ret = link_del(nl, indexes[0]);
+		return ret == -ENODEV ? 0 : ret;
+	}
 	for (size_t done = 0; done < n;) {
 		autoreq req = {0};
 		/* Bounded, so that the acks fit into the socket's buffer. */
@@ -196,7 +199,6 @@ int link_del_many(struct nl *nl, const uint32_t *indexes, size_t n)
 			start(&req, RTM_SETLINK, NLM_F_ACK, indexes[done]);
 			nl_put_u32(&req, IFLA_GROUP, CONDEMNED);
 		}
-		/* One that is gone already is no obstacle. */
 		ret = nl_ack(nl, &req, NULL, 0, NULL);
 		if (ret && ret != -ENODEV)
 			return ret;

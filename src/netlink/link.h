@@ -49,7 +49,8 @@ int link_each(
 
 /* Deletes by index or name (alternative names work too). Return 0 or -errno; -ENODEV means it was
  * gone. Deleting a veth takes the kernel about 20 ms (RCU), so for several use the group form: it
- * marks them and deletes all in one go, in the time of one. */
+ * marks them and deletes all in one go, in the time of one; there, one that was gone is no error.
+ */
 int link_del(struct nl *nl, uint32_t index);
 int link_del_name(struct nl *nl, const char *name);
 int link_del_many(struct nl *nl, const uint32_t *indexes, size_t n);
