@@ -42,9 +42,14 @@ enum netns_state netns_open(const char *path, int *out, struct err *e)
 	struct statfs fs;
 	int type;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return report(
-			e, NETNS_GONE, errno, "failed to Statfs: no such file or directory", path);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+		if (e)
+			err_sys(e, errno, ERR_INVALID_NETNS,
+				"failed to open netns \"%s\": failed to Statfs \"%s\": no such file or "
+				"directory",
+				path, path);
+		return NETNS_GONE;
+	}
 	if (fd < 0 || fstatfs(fd, &fs) < 0)
 		return report(e, NETNS_ERROR, errno, "cannot be opened", path);
 	if (fs.f_type != NSFS_MAGIC && fs.f_type != PROC_SUPER_MAGIC) {
