@@ -386,7 +386,7 @@ int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg
 
 		if (!ret && !read_entry(fd, names[i]->d_name, NULL, &c, &why))
 			ret = fn(&c, arg);
-		else if (err_is_passing(why.sys))
+		else if (err_is_passing(why.sys) || why.sys == EPERM || why.sys == EACCES)
 			err_merge(e, &why);
 		free(names[i]);
 	}

@@ -348,43 +348,22 @@ static void old_name(const char *network, const char *id, char out[static OLD_NA
 	hash_hex(out + 4, 24, network, id, NULL);
 }
 
-/* The rules in POSTROUTING that jump to the chain: from one address each, any of them ours. */
-struct jumps {
-	const char *chain;
-	struct nft_handles handles;
-};
-
-static void jumps_reset(void *arg)
-{
-	((struct jumps *)arg)->handles.len = 0;
-}
-
-static int jumps_take(const struct nft_rule_info *r, void *arg)
-{
-	struct jumps *j = arg;
-
-	if (!strcmp(r->jump, j->chain))
-		nft_handles_put(&j->handles, r->handle);
-	return 0;
-}
-
 static int old_del_once(
 	struct nft *n, const struct nft_table *t, const char *chain, struct nft_failure *f)
 {
-	struct jumps j = {.chain = chain};
+	autohandles j = {0};
 	int r = nft_chain_get(n, t, chain, NULL, NULL);
 
 	if (r)
 		return r == -ENOENT ? 0 : r;
-	r = nft_rules(n, t, "POSTROUTING", jumps_take, jumps_reset, &j);
+	r = nft_jumps(n, t, "POSTROUTING", chain, &j);
 	if (!r) {
 		nft_begin(n, 0);
-		nft_rules_del(n, t, "POSTROUTING", &j.handles);
+		nft_rules_del(n, t, "POSTROUTING", &j);
 		nft_chain_flush(n, t, chain);
 		nft_chain_del(n, t, chain);
 		r = nft_commit(n, f);
 	}
-	nft_handles_free(&j.handles);
 	return r;
 }
 

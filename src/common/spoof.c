@@ -39,26 +39,6 @@ static bool make_names(const struct owner *o, struct names *out)
 
 /* ---- what there is ---- */
 
-/* The jumps in the base chain to a chain of ours. Only while that chain exists can there be any. */
-struct jumps {
-	const char *chain;
-	struct nft_handles handles;
-};
-
-static void jumps_reset(void *arg)
-{
-	((struct jumps *)arg)->handles.len = 0;
-}
-
-static int jumps_take(const struct nft_rule_info *r, void *arg)
-{
-	struct jumps *j = arg;
-
-	if (!strcmp(r->jump, j->chain))
-		nft_handles_put(&j->handles, r->handle);
-	return 0;
-}
-
 /* 1, 0, or -errno. */
 static int exists(struct nft *n, const char *chain)
 {
@@ -70,7 +50,7 @@ static int exists(struct nft *n, const char *chain)
 /* Puts into the batch what removes the attachment's objects. 1 when there are any, 0, or -errno. */
 static int put_removal(struct nft *n, const struct names *names)
 {
-	struct jumps j = {.chain = names->iface};
+	autohandles j = {0};
 	int iface = exists(n, names->iface), mac, r = 0;
 
 	if (iface < 0)
@@ -79,15 +59,14 @@ static int put_removal(struct nft *n, const struct names *names)
 	if (mac < 0)
 		return mac;
 	if (iface)
-		r = nft_rules(n, &nat, BASE, jumps_take, jumps_reset, &j);
+		r = nft_jumps(n, &nat, BASE, names->iface, &j);
 	if (!r) {
-		nft_rules_del(n, &nat, BASE, &j.handles);
+		nft_rules_del(n, &nat, BASE, &j);
 		if (iface)
 			nft_chain_del(n, &nat, names->iface);
 		if (mac)
 			nft_chain_del(n, &nat, names->mac);
 	}
-	nft_handles_free(&j.handles);
 	return r ? r : iface || mac;
 }
 

@@ -112,6 +112,9 @@ struct nft_handles {
 void nft_handles_put(struct nft_handles *h, uint64_t handle);
 void nft_handles_free(struct nft_handles *h);
 #define autohandles __attribute__((cleanup(nft_handles_free))) struct nft_handles
+/* Collects the rules of a chain that jump to another one, in place of what h held. 0 or -errno. */
+int nft_jumps(struct nft *n, const struct nft_table *t, const char *chain, const char *to,
+	struct nft_handles *h);
 void nft_rules_del(
 	struct nft *n, const struct nft_table *t, const char *chain, const struct nft_handles *h);
 

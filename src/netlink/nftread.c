@@ -529,3 +529,33 @@ int nft_elem_get(struct nft *n, const struct nft_table *t, const char *set,
 	nl_nest_end(&r, list);
 	return nl_query(n->nl, &r, take_elems, NULL, &l);
 }
+
+/* ---- jumps ---- */
+
+struct jumps {
+	const char *to;
+	struct nft_handles *handles;
+};
+
+static void jumps_reset(void *arg)
+{
+	((struct jumps *)arg)->handles->len = 0;
+}
+
+static int jumps_take(const struct nft_rule_info *r, void *arg)
+{
+	const struct jumps *j = arg;
+
+	if (!strcmp(r->jump, j->to))
+		nft_handles_put(j->handles, r->handle);
+	return 0;
+}
+
+int nft_jumps(struct nft *n, const struct nft_table *t, const char *chain, const char *to,
+	struct nft_handles *h)
+{
+	struct jumps j = {to, h};
+
+	h->len = 0;
+	return nft_rules(n, t, chain, jumps_take, jumps_reset, &j);
+}

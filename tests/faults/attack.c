@@ -6,8 +6,8 @@
  * DIR has the plugins. A lane is one call (say, ADD of portmap) attacked in one way; its points are
  * the system calls of that call, every K-th of them. After each point the node must be what it
  * would be had the call never been made, or run through, as the comments at kill_point() and
- * fail_point() say. Lanes run side by side, each on a node of its own; after a finding the lane goes
- * on with a new node.
+ * fail_point() say. Lanes run side by side, each on a node of its own; after a finding the lane
+ * goes on with a new node.
  *
  *   --loader  begin at the exec, not at main
  *   --gone    also with the container's namespace gone before the clean-up
@@ -20,6 +20,7 @@
 #include "node.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,8 +76,8 @@ struct stage {
 	 * could not restore; bandwidth need not be able to look into the namespace, and the qdiscs
 	 * go with the link. */
 	char *backup;
-	char *shape;     /* FAIL: of its result */
-	char *prev;      /* FAIL: its prevResult */
+	char *shape;      /* FAIL: of its result */
+	char *prev;       /* FAIL: its prevResult */
 	struct ran calls; /* FAIL: which system calls it makes */
 	unsigned n;
 	int error;
@@ -151,16 +152,16 @@ static char *without_own_link(const char *state)
 	return out;
 }
 
-/* The node is as `want`, or has of `more` (may be NULL) whatever it wants. Links of a namespace that
- * is gone take a moment to go. */
-static bool is_state(const struct stage *s, const char *when, const char *want, const char *more,
-	char **what)
+/* The node is as `want`, or has of `more` (may be NULL) whatever it wants. Links of a namespace
+ * that is gone take a moment to go. */
+static bool is_state(
+	const struct stage *s, const char *when, const char *want, const char *more, char **what)
 {
 	bool fine = false, gone = s->lane->recovery >= BY_DEL_GONE;
 
 	/* No DEL gives sysctls back, so what a list did before it failed stays. */
 	if (s->lane->attack == FAIL && want != s->loaded &&
-		(s->lane->plugin == CNITOOL || want == s->unloaded))
+		(s->lane->plugin == CNITOOL || want == s->unloaded || s->lane->sticky))
 		node_set("c1", "net/core/somaxconn", "128");
 	for (int tries = gone ? 200 : 1; tries-- && !fine; usleep(gone && !fine ? 10000 : 0)) {
 		char *now = node_state(both, s->lane->attack == FAIL), *diff;
@@ -288,8 +289,7 @@ static bool works_again(struct stage *s, char **what)
  * and another one can be attached. */
 static enum outcome kill_point(struct stage *s, char **what)
 {
-	const struct injection inj = {
-		.how = INJECT_KILL, .at = s->n, .from_main = !opt.loader};
+	const struct injection inj = {.how = INJECT_KILL, .at = s->n, .from_main = !opt.loader};
 	bool by_del = s->lane->recovery == BY_DEL || s->lane->recovery == BY_DEL_GONE;
 	struct ran r;
 	bool end;
@@ -315,9 +315,8 @@ static enum outcome kill_point(struct stage *s, char **what)
 	/* This node is not used again. */
 	if (s->fresh && s->n % 4)
 		return GOOD;
-	if (!finish(s, what) ||
-		!is_state(s, "left at the end", s->empty,
-			s->lane->plugin == LOOPBACK ? s->after_del : NULL, what))
+	if (!finish(s, what) || !is_state(s, "left at the end", s->empty,
+					s->lane->plugin == LOOPBACK ? s->after_del : NULL, what))
 		return BAD;
 	return GOOD;
 }
@@ -387,7 +386,8 @@ static const char *tool_verdict(const struct ran *r, int *code)
 }
 
 /* The attacked call; GOOD means that *code says how it ended. */
-static enum outcome strike(struct stage *s, const char *valid, int *code, struct ran *r, char **what)
+static enum outcome strike(
+	struct stage *s, const char *valid, int *code, struct ran *r, char **what)
 {
 	const struct injection inj = {.how = INJECT_FAIL,
 		.at = s->n,
@@ -406,6 +406,10 @@ static enum outcome strike(struct stage *s, const char *valid, int *code, struct
 	/* Descriptors 0 to 2 cannot be secured, or nothing can be said. */
 	if (wrong && s->lane->sticky && WIFEXITED(r->status) && WEXITSTATUS(r->status) == 1)
 		wrong = NULL, *code = *code ? *code : 5;
+	/* Who cannot get back into the namespace of the node had better do nothing at all. */
+	if (wrong && s->lane->sticky && r->at.nr == SYS_setns && WIFSIGNALED(r->status) &&
+		WTERMSIG(r->status) == SIGABRT)
+		wrong = NULL, *code = 5;
 	if (wrong) {
 		*what = say("%s: status %#x, printed: %s%s", wrong, (unsigned)r->status, r->out,
 			r->err);
@@ -517,7 +521,8 @@ static enum outcome fail_gc(struct stage *s, char **what)
 	ran_free(&r);
 	keep_result(&s->c1, s->prev);
 	if (end == BAD || (code && !again(s, tool ? "gc" : "GC", c2_valid, what)) ||
-		!is_state(s, code ? "left after a second GC" : "left by a GC that said it succeeded",
+		!is_state(s,
+			code ? "left after a second GC" : "left by a GC that said it succeeded",
 			s->unloaded, NULL, what))
 		return BAD;
 	if (!tool && !must("CHECK", s->lane->plugin, &s->c2, NULL, what))
@@ -591,7 +596,7 @@ static bool prepare_fail(struct stage *s, char **what)
 	else if (!is_verb(s, "ADD") && !again(s, tool ? "add" : "ADD", NULL, what))
 		return false;
 	s->loaded = node_state(both, true);
-	s->backup = tool		? line_of(s->loaded, "file /run/cni/tuning/", 1)
+	s->backup = tool             ? line_of(s->loaded, "file /run/cni/tuning/", 1)
 		    : p == BANDWIDTH ? line_of(s->loaded, "qdisc veth", 2)
 				     : NULL;
 	if (is_verb(s, "CHECK"))
@@ -702,9 +707,8 @@ static enum outcome all_errors(struct stage *s, struct progress *p)
 /* On one node, until something is found or the lane is through. */
 static void attack_node(const struct lane *lane, struct progress *p)
 {
-	struct stage s = {.lane = lane,
-		.c1 = {.name = "c1", .number = 1},
-		.c2 = {.name = "c2", .number = 2}};
+	struct stage s = {
+		.lane = lane, .c1 = {.name = "c1", .number = 1}, .c2 = {.name = "c2", .number = 2}};
 	char *what = NULL;
 	enum outcome end = GOOD;
 
@@ -820,7 +824,7 @@ static void plan(void)
 			if (p == LOOPBACK && i == 2)
 				continue;
 			for (enum recovery r = BY_DEL; r <= (opt.gone ? BY_GC_GONE : BY_GC); r++)
-				if (p != LOOPBACK || r == BY_DEL || r == BY_DEL_GONE)
+				if (p != LOOPBACK || r == BY_DEL)
 					add_lane(KILL, v[i], p, r, false);
 		}
 		for (int i = 0; i < 4; i++)

@@ -47,7 +47,8 @@ static char *own_part(int plugin, const struct container *c)
 	case TUNING:
 		return format("{\"type\":\"tuning\",\"capabilities\":{\"mac\":true},"
 			      "\"sysctl\":{\"net.core.somaxconn\":\"500\"}");
-	case PORTMAP: return format("{\"type\":\"portmap\",\"capabilities\":{\"portMappings\":true}");
+	case PORTMAP:
+		return format("{\"type\":\"portmap\",\"capabilities\":{\"portMappings\":true}");
 	case BANDWIDTH:
 		return format("{\"type\":\"bandwidth\",\"capabilities\":{\"bandwidth\":true}");
 	default: return format("{\"type\":\"loopback\"");
@@ -131,8 +132,11 @@ static void call_plugin(const char *verb, int plugin, const struct container *c,
 	char *env[] = {
 		format("CNI_COMMAND=%s", verb),
 		format("CNI_CONTAINERID=%s", attachment ? c->name : ""),
-		format("CNI_NETNS=%s%s", attachment ? "/run/netns/" : "", attachment ? c->name : ""),
-		format("CNI_IFNAME=%s", !attachment ? "" : plugin == LOOPBACK ? "lo" : "eth0"),
+		format("CNI_NETNS=%s%s", attachment ? "/run/netns/" : "",
+			attachment ? c->name : ""),
+		format("CNI_IFNAME=%s", !attachment          ? ""
+					: plugin == LOOPBACK ? "lo"
+							     : "eth0"),
 		format("CNI_PATH=%s", plugin_dir),
 		format("CNI_ARGS="),
 		format("PATH=%s", getenv("PATH")),
@@ -227,8 +231,8 @@ const char *verdict(const struct ran *r, int *code)
 	return WEXITSTATUS(r->status) ? "exit status neither 0 nor 1" : NULL;
 }
 
-static bool failed(const char *verb, int plugin, const struct container *c, const struct ran *r,
-	char **what)
+static bool failed(
+	const char *verb, int plugin, const struct container *c, const struct ran *r, char **what)
 {
 	*what = format("%s %s %s: status %#x%s: %s%s", verb, plugin_types[plugin], c->name,
 		(unsigned)r->status, r->timed_out ? ", hangs" : "", r->out, r->err);

@@ -11,13 +11,13 @@ extern const char *const plugin_types[PLUGINS];
 extern const char *plugin_dir;
 
 struct container {
-	const char *name;   /* ID, and namespace /run/netns/NAME */
-	unsigned number;    /* makes ports and MAC address its own */
-	const char *net;    /* the network's name; NULL: dbnet */
-	const char *bridge; /* NULL: cni0 */
-	unsigned subnet;    /* 10.SUBNET.0.0/16; 0: 88, with IPv6 beside it */
+	const char *name;    /* ID, and namespace /run/netns/NAME */
+	unsigned number;     /* makes ports and MAC address its own */
+	const char *net;     /* the network's name; NULL: dbnet */
+	const char *bridge;  /* NULL: cni0 */
+	unsigned subnet;     /* 10.SUBNET.0.0/16; 0: 88, with IPv6 beside it */
 	const char *version; /* NULL: 1.1.0 */
-	char *result;       /* of the last successful ADD */
+	char *result;        /* of the last successful ADD */
 };
 
 /* One call. verb ADD: prevResult is c->result where the plugin wants one; DEL and CHECK: when there
@@ -32,8 +32,8 @@ void call_for(const char *verb, int plugin, const struct container *c, int ms, s
 /* Makes a successful ADD's output the container's result; NULL forgets it. */
 void keep_result(struct container *c, const char *text);
 
-/* What the runtime would say about how a call ended: NULL when it was in order (exit 0; or exit 1 and
- * exactly one error object), else a sentence. *code: of the error object, 0 for a success. */
+/* What the runtime would say about how a call ended: NULL when it was in order (exit 0; or exit 1
+ * and exactly one error object), else a sentence. *code: of the error object, 0 for a success. */
 const char *verdict(const struct ran *r, int *code);
 
 /* Whole lists; false, with *what owned by the caller, at the first failure. */

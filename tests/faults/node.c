@@ -31,8 +31,8 @@ static void die(const char *what)
 
 /* ---- namespaces ---- */
 
-static void must_mount(const char *what, const char *dir, const char *type, unsigned long flags,
-	const char *data)
+static void must_mount(
+	const char *what, const char *dir, const char *type, unsigned long flags, const char *data)
 {
 	if (mount(what, dir, type, flags, data) < 0)
 		die(dir);
@@ -254,9 +254,8 @@ static void kind_of(const struct nlattr *info, const char **kind)
 
 	*kind = "";
 	if (info)
-		mnl_attr_for_each_nested (a, info)
-			if (mnl_attr_get_type(a) == IFLA_INFO_KIND)
-				*kind = mnl_attr_get_str(a);
+		mnl_attr_for_each_nested(a, info) if (mnl_attr_get_type(a) ==
+						      IFLA_INFO_KIND) *kind = mnl_attr_get_str(a);
 }
 
 static int on_link(const struct nlmsghdr *m, void *arg)
@@ -351,8 +350,8 @@ static int on_table(const struct nlmsghdr *m, void *arg)
 	return MNL_CB_OK;
 }
 
-static void dump(struct mnl_socket *s, uint16_t type, size_t header, uint8_t family, mnl_cb_t cb,
-	void *arg)
+static void dump(
+	struct mnl_socket *s, uint16_t type, size_t header, uint8_t family, mnl_cb_t cb, void *arg)
 {
 	char buf[32768];
 	struct nlmsghdr *m = mnl_nlmsg_put_header(buf);
@@ -414,7 +413,8 @@ static void see_ruleset(struct lines *l)
 		return;
 	f = popen("nft -s list ruleset", "r");
 	while (f && getline(&line, &size, f) > 0)
-		for (part = strtok_r(line, "{},\n", &save); part; part = strtok_r(NULL, "{},\n", &save)) {
+		for (part = strtok_r(line, "{},\n", &save); part;
+			part = strtok_r(NULL, "{},\n", &save)) {
 			part += strspn(part, " \t");
 			if (*part && strcmp(part, "elements = ") != 0)
 				LINE(l, "nft %s", part);
@@ -433,8 +433,7 @@ static bool stays(const char *name)
 	const char *dot = strrchr(name, '.');
 
 	return !strncmp(name, "last_reserved_ip.", 17) || !strcmp(name, "lock") ||
-	       !strcmp(name, "cnitool.lock") ||
-	       (name[0] != '.' && dot && !strcmp(dot, ".index"));
+	       !strcmp(name, "cnitool.lock") || (name[0] != '.' && dot && !strcmp(dot, ".index"));
 }
 
 static int on_file(const char *path, const struct stat *st, int flag, struct FTW *at)

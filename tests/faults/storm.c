@@ -1,13 +1,14 @@
 /* Many containers at once.
  *
- *   storm [--count N] [--jobs N] [--networks N] [--shuffle N] [--tool] [--name TEXT] [--foreign] DIR
+ *   storm [--count N] [--jobs N] [--networks N] [--shuffle N] [--tool] [--name TEXT] [--foreign]
+ * DIR
  *
- * N containers (100), so many at once (16), on one bridge or spread over networks with a bridge each:
- * all are added, then checked, then deleted; how many a second is printed. Then everything at once
- * and in any order, --shuffle times (400): ADD, ADD of which a plugin is killed at some moment with
- * DEL and ADD after it, CHECK, DEL, DEL twice over, DEL of what was never there. No call may fail
- * (but the killed ones), no address be held twice, and when all are deleted only the bridges are
- * left.
+ * N containers (100), so many at once (16), on one bridge or spread over networks with a bridge
+ * each: all are added, then checked, then deleted; how many a second is printed. Then everything at
+ * once and in any order, --shuffle times (400): ADD, ADD of which a plugin is killed at some moment
+ * with DEL and ADD after it, CHECK, DEL, DEL twice over, DEL of what was never there. No call may
+ * fail (but the killed ones), no address be held twice, and when all are deleted only the bridges
+ * are left.
  *
  *   --tool     through cnitool, which runs the chain in its own process
  *   --name     what the throughput is called in the output
@@ -46,17 +47,17 @@ static struct shared {
 		unsigned address;
 		char result[RESULT_MAX];
 	} slots[];
-} *all;
+} * all;
 
 static char names[1024][16];
 static unsigned findings;
 
 static struct container container(unsigned i)
 {
-	static const char *const nets[] = {"net0", "net1", "net2", "net3", "net4", "net5", "net6",
-		"net7"};
-	static const char *const bridges[] = {"cni0", "cni1", "cni2", "cni3", "cni4", "cni5",
-		"cni6", "cni7"};
+	static const char *const nets[] = {
+		"net0", "net1", "net2", "net3", "net4", "net5", "net6", "net7"};
+	static const char *const bridges[] = {
+		"cni0", "cni1", "cni2", "cni3", "cni4", "cni5", "cni6", "cni7"};
 	unsigned n = i % opt.networks;
 
 	return (struct container){.name = names[i],
@@ -130,8 +131,8 @@ static bool check(unsigned i)
 {
 	struct container c = container(i);
 	char *what = NULL;
-	bool ok = opt.tool ? must("check", CNITOOL, &c, NULL, &what)
-			   : chain_check(&c, CHAIN, &what);
+	bool ok =
+		opt.tool ? must("check", CNITOOL, &c, NULL, &what) : chain_check(&c, CHAIN, &what);
 
 	if (!ok)
 		complain("# %s", what);

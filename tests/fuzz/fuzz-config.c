@@ -1,6 +1,6 @@
 /* Whole calls: the first byte chooses the plugin, the second the verb, up to the first line feed
- * comes CNI_ARGS, then the config. There is no network namespace to do anything in; the calls run in
- * namespaces of their own, with a file system that cannot be written to but for empty private
+ * comes CNI_ARGS, then the config. There is no network namespace to do anything in; the calls run
+ * in namespaces of their own, with a file system that cannot be written to but for empty private
  * directories in the usual places. */
 #include "fuzz.h"
 
