@@ -34,7 +34,7 @@ state() {
 		host sh -c 'ip -o link; ip -o addr; ip rule; ip route; nft -s list ruleset
 			find /var/lib/cni /run /etc/cni -xdev ! -path "/run/.sandbox*" -printf "%p %y %s %l\n" | sort'
 		inside c1 sh -c 'ip -o link; ip -o addr; ip route'
-	} | sed 's/ state [A-Z]*//; s/valid_lft.*//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ linkdown//'
+	} | grep -v 'inet6 fe80:' | sed 's/ state [A-Z]*//; s/valid_lft.*//; s/NO-CARRIER,//; s/,LOWER_UP//; s/ linkdown//'
 }
 
 # unchanged CMD...: what CMD does changes nothing.
