@@ -606,7 +606,8 @@ static int push_vlan_link(
 	if (!v)
 		return err_set(e, ERR_SYSTEM, "out of memory");
 	v->bridge = c->bridge;
-	snprintf(v->name, sizeof(v->name), "%s", name);
+	/* read_conf() has seen to it that it fits. */
+	memcpy(v->name, name, strnlen(name, sizeof(v->name) - 1));
 	return undo_push(undo, remove_vlan_link, free, v, e);
 }
 
