@@ -51,11 +51,6 @@ void trace_leave(const struct trace_saved *saved)
 		memcpy(context, saved->context, sizeof(context));
 }
 
-bool trace_on(void)
-{
-	return trace_fd >= 0;
-}
-
 static uint64_t now(clockid_t clock)
 {
 	struct timespec t;

@@ -24,8 +24,6 @@ void trace_enter(struct trace_saved *saved, const char *applet, const char *verb
 	const char *ifname);
 void trace_leave(const struct trace_saved *saved);
 
-bool trace_on(void);
-
 /* The start of a step: the clock in nanoseconds, or 0 when tracing is off. */
 uint64_t trace_start(void);
 

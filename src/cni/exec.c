@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "cni/run.h"
 
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define MAX_OUTPUT (16u << 20)
 #define MAX_STDERR 4096
@@ -139,14 +139,6 @@ struct child {
 	struct buf text, errors;
 	bool too_much, timed_out;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void shut(int *fd)
 {
@@ -273,7 +265,7 @@ static void take_stderr(struct child *c)
  * open for ever. */
 static void converse(const struct plugin_run *run, struct child *c)
 {
-	int64_t end = now_ms() + run->timeout;
+	int64_t end = clock_ms() + run->timeout;
 	size_t sent = 0;
 	int quiet = 0;
 
@@ -294,7 +286,7 @@ static void converse(const struct plugin_run *run, struct child *c)
 			take_stdout(c);
 		if (p[2].revents)
 			take_stderr(c);
-		if (run->timeout && now_ms() >= end) {
+		if (run->timeout && clock_ms() >= end) {
 			c->timed_out = true;
 			return;
 		}
@@ -308,7 +300,7 @@ static void converse(const struct plugin_run *run, struct child *c)
 
 static int reap(struct child *c, int timeout)
 {
-	int64_t end = now_ms() + timeout;
+	int64_t end = clock_ms() + timeout;
 	int status = 0;
 	pid_t got;
 
@@ -319,7 +311,7 @@ static int reap(struct child *c, int timeout)
 
 		if (waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) || si.si_pid)
 			break;
-		if (now_ms() >= end) {
+		if (clock_ms() >= end) {
 			c->timed_out = true;
 			kill(-c->pid, SIGKILL);
 			break;

@@ -27,19 +27,6 @@ void owner_altname(const struct owner *o, char out[static OWNER_ALTNAME])
 	snprintf(out, OWNER_ALTNAME, "cnibox-%s", o->hash);
 }
 
-bool owner_altname_hash(const char *altname, char hash[static OWNER_HASH + 1])
-{
-	static const char head[] = "cnibox-";
-
-	if (strncmp(altname, head, sizeof(head) - 1) != 0)
-		return false;
-	altname += sizeof(head) - 1;
-	if (strlen(altname) != OWNER_HASH)
-		return false;
-	memcpy(hash, altname, OWNER_HASH + 1);
-	return true;
-}
-
 /* Takes n hex digits and the blank behind them. */
 static bool take_hash(const char **at, char *out, size_t n)
 {

@@ -29,8 +29,6 @@ void owner_comment(const struct owner *o, char *out, size_t size);
  * message finds or deletes the link by it. */
 #define OWNER_ALTNAME (sizeof("cnibox-") + OWNER_HASH)
 void owner_altname(const struct owner *o, char out[static OWNER_ALTNAME]);
-/* The hash in such a name; false when it is not one. */
-bool owner_altname_hash(const char *altname, char hash[static OWNER_HASH + 1]);
 
 /* Reads a comment back: the hashes, and the readable rest (borrowed from comment, may be cut).
  * Returns false when it is not one of ours. */

@@ -1,5 +1,6 @@
 #include "common/ifsetup.h"
 
+#include "base/clock.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
 
@@ -242,7 +243,7 @@ static int open_watch(void *arg, struct err *e)
 
 static int settle(const struct sandbox *sb, const struct ifsetup *s, struct err *e)
 {
-	int64_t end = nl_now_ms() + DAD_TIMEOUT_MS;
+	int64_t end = clock_ms() + DAD_TIMEOUT_MS;
 	autonl *watch = NULL;
 	char text[PREFIX_STRLEN];
 
@@ -250,7 +251,7 @@ static int settle(const struct sandbox *sb, const struct ifsetup *s, struct err 
 		return -1;
 	for (;;) {
 		struct settling now = {0};
-		int64_t left = end - nl_now_ms();
+		int64_t left = end - clock_ms();
 		int ret = addr_each(sb->nl, s->index, AF_INET6, look_at, &now);
 
 		if (ret)

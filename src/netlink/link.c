@@ -1,6 +1,7 @@
 #include "netlink/link.h"
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <linux/if_bridge.h>
@@ -426,7 +427,7 @@ int link_vlans(
 int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *l), int ms,
 	struct link *l)
 {
-	int64_t end = nl_now_ms() + ms, left;
+	int64_t end = clock_ms() + ms, left;
 	autonl *watch = NULL;
 	autoerr e = {0};
 	int ret = link_get(nl, name, l);
@@ -439,7 +440,7 @@ int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *
 		ret = link_get(nl, name, l);
 		if (ret || ready(l))
 			return ret;
-		left = end - nl_now_ms();
+		left = end - clock_ms();
 		if (left <= 0)
 			return -ETIMEDOUT;
 		/* Not every change of a bridge port is announced by every kernel, so look now and

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <time.h>
 
 struct nl {
 	struct mnl_socket *sock;
@@ -578,14 +577,6 @@ void nl_watch_wait(struct nl *watch, int ms)
 		return;
 	for (int i = 0; i < 256 && recv(p.fd, buf, sizeof(buf), MSG_DONTWAIT) >= 0; i++)
 		;
-}
-
-int64_t nl_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* ---- reading attributes ---- */

@@ -75,9 +75,6 @@ int nl_query(struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void (*reset)(vo
 int nl_watch(struct nl **nl, uint32_t groups, struct err *e);
 void nl_watch_wait(struct nl *watch, int ms);
 
-/* The monotonic clock in milliseconds, for deadlines. */
-int64_t nl_now_ms(void);
-
 /* Attributes of an answer, by type: table[0..max]; unknown types are skipped. `hdr` is the size of
  * the fixed header. */
 void nl_parse(const struct nlmsghdr *msg, size_t hdr, const struct nlattr **table, uint16_t max);
