@@ -189,9 +189,8 @@ static int remove_table(struct nft *n, const struct devs *devs)
 int portrules_sweep(struct nft *n)
 {
 	struct devs devs = {0};
-	struct nl *nl = NULL;
 	/* Only spares us refusals. */
-	int ret = nft_set_is_empty(&port_table, PORT_OWNERS, &nl);
+	int ret = nft_set_is_empty(n, &port_table, PORT_OWNERS);
 
 	if (ret == 1) {
 		ret = nft_elems(n, &port_table, PORT_LOCALNET, take_dev, forget_devs, &devs);
@@ -199,7 +198,6 @@ int portrules_sweep(struct nft *n)
 			ret = remove_table(n, &devs);
 		free(devs.list);
 	}
-	nft_close_socket(&nl);
 	return ret == -ENOENT ? 0 : ret;
 }
 

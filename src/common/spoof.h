@@ -1,6 +1,6 @@
 /* The MAC spoof filter (`macspoofchk`) in upstream's table and chains. reference/bridge-ptp.md 2.8.
  * The chains additionally carry the owner as chain comment, so that GC can tell networks apart.
- * Opens its own NETLINK_NETFILTER socket in the current (the host's) namespace. */
+ * All of it happens in the host's namespace. */
 #pragma once
 
 #include "base/err.h"

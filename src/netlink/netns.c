@@ -85,6 +85,13 @@ uint64_t netns_inode(int fd)
 	return fstat(fd, &st) < 0 ? 0 : st.st_ino;
 }
 
+uint64_t netns_own_inode(void)
+{
+	struct stat st;
+
+	return stat(OWN_NETNS, &st) < 0 ? 0 : st.st_ino;
+}
+
 bool netns_is(const char *path, uint64_t inode)
 {
 	autoclose int fd = -1;

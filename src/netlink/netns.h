@@ -20,6 +20,8 @@ bool netns_is_own(int fd);
 
 /* The inode number behind an open namespace: its identity while it lives. */
 uint64_t netns_inode(int fd);
+/* That of the namespace this process is in now. */
+uint64_t netns_own_inode(void);
 
 /* Whether path is, right now, the network namespace with this inode. */
 bool netns_is(const char *path, uint64_t inode);
@@ -32,7 +34,8 @@ int netns_run(int fd, int (*fn)(void *arg, struct err *e), void *arg, struct err
  * to check. sysctl_get() strips one trailing newline. Return 0 or -errno. */
 int sysctl_set(const char *path, const char *value);
 int sysctl_get(const char *path, char *value, size_t size);
-/* Writes only when the value differs, so that a read-only /proc/sys with the right value is fine. */
+/* Writes only when the value differs, so that a read-only /proc/sys with the right value is fine.
+ */
 int sysctl_ensure(const char *path, const char *value);
 /* The same the other way round, for values that are hardly ever right before: writes, and only a
  * failure makes it look. */

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/trace.h"
+#include "netlink/netns.h"
 #include "netlink/nftmap.h"
 #include "netlink/nftpriv.h"
 
@@ -16,20 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-int nft_open(struct nft **out, struct err *e)
-{
-	struct nft *n = calloc(1, sizeof(*n));
-
-	if (!n)
-		return err_set(e, ERR_SYSTEM, "out of memory");
-	if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
-		free(n);
-		return -1;
-	}
-	*out = n;
-	return 0;
-}
 
 /* Closing a socket after something was deleted, by whomever, waits for the kernel to free it, an
  * RCU grace period of 5 to 20 ms, with all other transactions of the namespace locked out meanwhile
@@ -70,7 +57,7 @@ static void close_later(int fd)
 	close(pair[1]);
 }
 
-void nft_close_socket(struct nl **nl)
+static void close_socket(struct nl **nl)
 {
 	int fd = *nl ? fcntl(nl_fd(*nl), F_DUPFD_CLOEXEC, 0) : -1;
 
@@ -79,12 +66,65 @@ void nft_close_socket(struct nl **nl)
 		close_later(fd);
 }
 
+/* Even so, a lock is held meanwhile that every change of rules and every deletion of a link in the
+ * namespace waits for. So there is one socket a process, handed from user to user. */
+static struct {
+	struct nl *nl;
+	uint64_t netns;
+} spare;
+
+static void close_spare(void)
+{
+	close_socket(&spare.nl);
+}
+
+int nft_open(struct nft **out, struct err *e)
+{
+	uint64_t netns = netns_own_inode();
+	struct nft *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return err_set(e, ERR_SYSTEM, "out of memory");
+	if (spare.nl && netns && spare.netns == netns) {
+		n->nl = spare.nl;
+		spare.nl = NULL;
+	} else if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
+		free(n);
+		return -1;
+	}
+	n->netns = netns;
+	*out = n;
+	return 0;
+}
+
+int nft_renew(struct nft *n)
+{
+	autoerr ignored = {0};
+	struct nl *nl;
+
+	if (nl_open(&nl, NETLINK_NETFILTER, &ignored))
+		return ignored.sys ? -ignored.sys : -ENOMEM;
+	close_socket(&n->torn);
+	n->torn = n->nl;
+	n->nl = nl;
+	return 0;
+}
+
 void nft_close(struct nft **n)
 {
+	static bool at_exit;
+
 	if (!*n)
 		return;
 	nl_req_free(&(*n)->batch);
-	nft_close_socket(&(*n)->nl);
+	close_socket(&(*n)->torn);
+	at_exit = at_exit || !atexit(close_spare);
+	if (at_exit && !spare.nl && !nl_is_torn((*n)->nl)) {
+		spare.nl = (*n)->nl;
+		spare.netns = (*n)->netns;
+	} else {
+		close_socket(&(*n)->nl);
+	}
 	free(*n);
 	*n = NULL;
 }

@@ -33,7 +33,8 @@
 
 struct nft;
 
-/* Opens a NETLINK_NETFILTER socket in the current namespace. *n is owned by the caller. */
+/* For the current namespace, on a NETLINK_NETFILTER socket that the process used before or a new
+ * one. *n is owned by the caller. */
 int nft_open(struct nft **n, struct err *e);
 void nft_close(struct nft **n);
 #define autonft __attribute__((cleanup(nft_close))) struct nft

@@ -8,6 +8,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* Of a listing that is read for nothing, some thousand elements; after that a new socket is
+ * cheaper. */
+#define PIECES_MAX 16
+
 /* What the first datagram of a listing says. */
 static int has_elements(const char *buf, size_t len)
 {
@@ -28,10 +32,19 @@ static int has_elements(const char *buf, size_t len)
 	return a[NFTA_SET_ELEM_LIST_ELEMENTS] && nl_first(a[NFTA_SET_ELEM_LIST_ELEMENTS]);
 }
 
-int nft_set_is_empty(const struct nft_table *t, const char *set, struct nl **nl)
+/* The kernel makes the next piece of a listing when one is taken. */
+static bool read_to_end(struct nl *nl, char *buf, size_t size)
+{
+	for (int i = 0; i < PIECES_MAX; i++)
+		if (recv(nl_fd(nl), buf, size, MSG_DONTWAIT) < 0 && errno != EINTR)
+			return errno == EAGAIN;
+	return false;
+}
+
+/* Only the first datagram matters; a long listing is abandoned with its socket. */
+int nft_set_is_empty(struct nft *n, const struct nft_table *t, const char *set)
 {
 	uint64_t start = trace_start();
-	autoerr ignored = {0};
 	autoreq r = {0};
 	char buf[512];
 	ssize_t got;
@@ -40,15 +53,19 @@ int nft_set_is_empty(const struct nft_table *t, const char *set, struct nl **nl)
 	nft_question(&r, NFT_MSG_GETSETELEM, NLM_F_DUMP, t->family);
 	nl_put_str(&r, NFTA_SET_ELEM_LIST_TABLE, t->name);
 	nl_put_str(&r, NFTA_SET_ELEM_LIST_SET, set);
-	if (r.overflow || nl_open(nl, NETLINK_NETFILTER, &ignored))
-		return ignored.sys ? -ignored.sys : -ENOMEM;
-	/* Closing the socket ends the listing; nl_query() would read all of it. */
-	if (send(nl_fd(*nl), r.buf, r.len, 0) < 0)
+	if (r.overflow)
+		return -ENOMEM;
+	if (send(nl_fd(n->nl), r.buf, r.len, 0) < 0)
 		return -errno;
 	do {
-		got = recv(nl_fd(*nl), buf, sizeof(buf), 0);
+		got = recv(nl_fd(n->nl), buf, sizeof(buf), 0);
 	} while (got < 0 && errno == EINTR);
 	ret = got < 0 ? -errno : has_elements(buf, (size_t)got);
+	if (!read_to_end(n->nl, buf, sizeof(buf))) {
+		int failed = nft_renew(n);
+
+		ret = failed ? failed : ret;
+	}
 	trace_step(start, TRACE_NETLINK, ret < 0 ? -ret : 0, "is %s empty", set);
 	return ret < 0 ? ret : !ret;
 }

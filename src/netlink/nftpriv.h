@@ -8,6 +8,8 @@
 
 struct nft {
 	struct nl *nl;
+	uint64_t netns;      /* its inode, 0: not known */
+	struct nl *torn;     /* the one before, closed when all is done */
 	struct nl_req batch; /* starts with the batch's own begin message */
 	int count;           /* messages behind it */
 	int fail;            /* sticky -errno of building */
@@ -29,6 +31,8 @@ enum {
 	UDATA_SET_COMMENT = 7,
 };
 
+/* A new socket in place of one in the middle of a listing. 0 or -errno. */
+int nft_renew(struct nft *n);
 /* Starts a message of the batch; returns its index. */
 int nft_message(struct nft *n, uint16_t type, uint16_t flags, uint8_t family);
 /* Starts a question. */

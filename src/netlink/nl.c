@@ -21,6 +21,7 @@ struct nl {
 	struct mnl_socket *sock;
 	uint32_t seq;
 	int protocol;
+	bool torn; /* an answer may be left over */
 };
 
 /* What the kernel fills at once in a dump; anything smaller costs more system calls. */
@@ -67,6 +68,11 @@ void nl_close(struct nl **nl)
 int nl_fd(const struct nl *nl)
 {
 	return mnl_socket_get_fd(nl->sock);
+}
+
+bool nl_is_torn(const struct nl *nl)
+{
+	return nl->torn;
 }
 
 /* ---- building ---- */
@@ -322,6 +328,7 @@ static ssize_t receive(struct nl *nl, char *buf, int flags)
 	do
 		n = recv(mnl_socket_get_fd(nl->sock), buf, RECV_SIZE, flags);
 	while (n < 0 && (errno == EINTR || (errno != EAGAIN && --tries)));
+	nl->torn = nl->torn || n < 0;
 	return n < 0 ? -errno : n;
 }
 

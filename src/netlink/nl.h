@@ -21,6 +21,8 @@ int nl_open(struct nl **nl, int protocol, struct err *e);
 void nl_close(struct nl **nl);
 #define autonl __attribute__((cleanup(nl_close))) struct nl
 int nl_fd(const struct nl *nl);
+/* True once an answer could not be read: parts of it may be there still. */
+bool nl_is_torn(const struct nl *nl);
 
 /* One or several messages in one buffer. */
 struct nl_req {
