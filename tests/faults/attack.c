@@ -93,19 +93,6 @@ static bool is_verb(const struct stage *s, const char *verb)
 	return !strcasecmp(s->lane->verb, verb);
 }
 
-static char *say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *say(const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		abort();
-	va_end(ap);
-	return text;
-}
-
 /* Every added line must be one of `allowed`. */
 static bool only_of(const char *diff, const char *allowed)
 {
@@ -177,7 +164,7 @@ static bool is_state(
 		}
 		fine = more ? only_of(diff, more) : !*diff;
 		free(*what);
-		*what = fine ? NULL : say("%s:\n%.*s", when, first_lines(diff, 14), diff);
+		*what = fine ? NULL : format("%s:\n%.*s", when, first_lines(diff, 14), diff);
 		free(now);
 		free(diff);
 	}
@@ -194,31 +181,30 @@ static bool finish(const struct stage *s, char **what)
 	return chain_gc(&s->c1, CHAIN, "[]", what);
 }
 
-static bool attach(struct container *c, const struct stage *s, char **what)
+/* One verb of what the lane attacks: the list, loopback, or the list by cnitool. */
+static bool whole(struct container *c, const struct stage *s, const char *verb, const char *command,
+	bool (*chain)(struct container *c, int plugins, char **what), char **what)
 {
 	if (s->lane->plugin == CNITOOL)
-		return must("add", CNITOOL, c, NULL, what);
+		return must(command, CNITOOL, c, NULL, what);
 	if (s->lane->plugin == LOOPBACK)
-		return must("ADD", LOOPBACK, c, NULL, what);
-	return chain_add(c, CHAIN, what);
+		return must(verb, LOOPBACK, c, NULL, what);
+	return chain(c, CHAIN, what);
+}
+
+static bool attach(struct container *c, const struct stage *s, char **what)
+{
+	return whole(c, s, "ADD", "add", chain_add, what);
 }
 
 static bool detach(struct container *c, const struct stage *s, char **what)
 {
-	if (s->lane->plugin == CNITOOL)
-		return must("del", CNITOOL, c, NULL, what);
-	if (s->lane->plugin == LOOPBACK)
-		return must("DEL", LOOPBACK, c, NULL, what);
-	return chain_del(c, CHAIN, what);
+	return whole(c, s, "DEL", "del", chain_del, what);
 }
 
 static bool check(struct container *c, const struct stage *s, char **what)
 {
-	if (s->lane->plugin == CNITOOL)
-		return must("check", CNITOOL, c, NULL, what);
-	if (s->lane->plugin == LOOPBACK)
-		return must("CHECK", LOOPBACK, c, NULL, what);
-	return chain_check(c, CHAIN, what);
+	return whole(c, s, "CHECK", "check", chain_check, what);
 }
 
 /* ---- killed ---- */
@@ -278,7 +264,7 @@ static bool works_again(struct stage *s, char **what)
 	a = s->c1.result ? strstr(s->c1.result, "\"address\": \"10.") : NULL;
 	b = s->c2.result ? strstr(s->c2.result, "\"address\": \"10.") : NULL;
 	if (a && b && !strncmp(a, b, 13 + strcspn(a + 13, "\""))) {
-		*what = say("two containers have the address %.32s", a);
+		*what = format("two containers have the address %.32s", a);
 		return false;
 	}
 	return check(&s->c1, s, what) && check(&s->c2, s, what);
@@ -300,7 +286,7 @@ static enum outcome kill_point(struct stage *s, char **what)
 	s->at = r.at;
 	end = !r.hit;
 	if (end && r.status) {
-		*what = say("untouched, it failed: %s%s", r.out, r.err);
+		*what = format("untouched, it failed: %s%s", r.out, r.err);
 		ran_free(&r);
 		return BAD;
 	}
@@ -411,12 +397,12 @@ static enum outcome strike(
 		WTERMSIG(r->status) == SIGABRT)
 		wrong = NULL, *code = 5;
 	if (wrong) {
-		*what = say("%s: status %#x, printed: %s%s", wrong, (unsigned)r->status, r->out,
+		*what = format("%s: status %#x, printed: %s%s", wrong, (unsigned)r->status, r->out,
 			r->err);
 		return BAD;
 	}
 	if (!r->hit && *code) {
-		*what = say("untouched, it failed: %s%s", r->out, r->err);
+		*what = format("untouched, it failed: %s%s", r->out, r->err);
 		return BAD;
 	}
 	return r->hit ? GOOD : END;
@@ -464,7 +450,7 @@ static enum outcome fail_add(struct stage *s, char **what)
 	if (end != BAD && !code) {
 		shape = shape_of(r.out);
 		if (strcmp(shape, s->shape) != 0) {
-			*what = say("a different result: %s", r.out);
+			*what = format("a different result: %s", r.out);
 			end = BAD;
 		}
 		free(shape);
@@ -559,7 +545,7 @@ static bool count_calls(struct stage *s, const char *valid, char **what)
 	call(s->lane->verb, s->lane->plugin, &s->c1, valid, &inj, &s->calls);
 	if (!s->calls.status)
 		return true;
-	*what = say("untouched, it failed: %s%s", s->calls.out, s->calls.err);
+	*what = format("untouched, it failed: %s%s", s->calls.out, s->calls.err);
 	return false;
 }
 

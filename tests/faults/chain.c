@@ -17,8 +17,7 @@ const char *plugin_dir;
 
 /* ---- configs ---- */
 
-static char *format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static char *format(const char *fmt, ...)
+char *format(const char *fmt, ...)
 {
 	char *text;
 	va_list ap;

@@ -45,5 +45,8 @@ bool chain_gc(const struct container *c, int plugins, const char *valid, char **
 /* One plugin: must succeed. */
 bool must(const char *verb, int plugin, struct container *c, const char *valid, char **what);
 
+/* Text for the caller to free; ends the program when there is no memory. */
+char *format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* The configuration file of the network for cnitool. */
 void write_conflist(const struct container *c);
