@@ -3,6 +3,7 @@
  * it works in a network namespace of its own. */
 #include "base/cleanup.h"
 #include "netlink/nft.h"
+#include "netlink/nftmap.h"
 #include "netlink/nl.h"
 
 #include "check.h"
@@ -561,9 +562,14 @@ static void test_large(struct nft *n)
 	CHECK(nft_commit(n, &f) == -EEXIST);
 	CHECK(f.index == 0);
 	CHECK(nft_rules(n, &inet, "pre", count_rules, NULL, &count) == 0 && count == 6);
+	/* Twice: the rest of such a listing is not read, and must not be in the way. */
+	CHECK(nft_set_is_empty(n, &inet, "wild") == 0);
+	CHECK(nft_set_is_empty(n, &inet, "wild") == 0);
 	nft_begin(n, 0);
 	nft_elems_del(n, &inet, "wild", list, N);
 	CHECK(nft_commit(n, &f) == 0);
+	CHECK(nft_set_is_empty(n, &inet, "wild") == 1);
+	CHECK(nft_set_is_empty(n, &inet, "none") == -ENOENT);
 	nft_begin(n, 0);
 	for (int i = 0; i < 2000; i++) {
 		nft_rule_begin(n, &inet, "sub", NFT_APPEND, comment);
