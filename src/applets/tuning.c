@@ -609,6 +609,32 @@ static int apply_link(struct nl *nl, uint32_t index, const struct backup *b, con
 	return first;
 }
 
+struct restore {
+	const char *ifname;
+	const struct backup *backup;
+};
+
+/* Inside the namespace. A link that is gone needs nothing. */
+static int restore_link(void *arg, struct err *e)
+{
+	const struct restore *r = arg;
+	const char *what = "";
+	autonl *nl = NULL;
+	struct link l;
+	int ret;
+
+	if (nl_open(&nl, NETLINK_ROUTE, e))
+		return -1;
+	ret = link_get(nl, r->ifname, &l);
+	if (ret == -ENODEV)
+		return 0;
+	if (!ret)
+		ret = apply_link(nl, l.index, r->backup, &what);
+	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to restore the %s of \"%s\"", what,
+			     r->ifname)
+		   : 0;
+}
+
 /* ---- ADD ---- */
 
 /* An ADD under way, and what it takes to undo it. */
@@ -643,25 +669,22 @@ static void change_free(void *arg)
 static int restore_inside(void *arg, struct err *e)
 {
 	struct change *c = arg;
-	autonl *nl = NULL;
-	const char *what;
-	struct link l;
+	struct restore r = {c->ifname, &c->before};
+	int ret = c->link_touched ? restore_link(&r, e) : 0;
 
-	if (c->link_touched && !nl_open(&nl, NETLINK_ROUTE, e) && !link_get(nl, c->ifname, &l))
-		apply_link(nl, l.index, &c->before, &what);
 	for (size_t i = c->written; i > 0; i--)
 		if (c->settings.sysctls[i - 1].old)
 			sysctl_set(c->settings.sysctls[i - 1].path, c->settings.sysctls[i - 1].old);
-	return 0;
+	return ret;
 }
 
+/* A link that could not be restored keeps its backup, for DEL to try again. */
 static void undo_change(void *arg)
 {
 	struct change *c = arg;
 	autoerr ignored = {0};
 
-	netns_run(c->netns, restore_inside, c, &ignored);
-	if (!c->file_written)
+	if (netns_run(c->netns, restore_inside, c, &ignored) || !c->file_written)
 		return;
 	if (c->previous)
 		file_replace(c->dir, c->file, c->previous, c->previous_len, 0600, false);
@@ -816,32 +839,7 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 
 /* ---- DEL and GC ---- */
 
-struct restore {
-	const char *ifname;
-	const struct backup *backup;
-};
-
 /* What cannot be restored is reported, but no reason to keep a container from going away. */
-static int restore_link(void *arg, struct err *e)
-{
-	const struct restore *r = arg;
-	const char *what = "";
-	autonl *nl = NULL;
-	struct link l;
-	int ret;
-
-	if (nl_open(&nl, NETLINK_ROUTE, e))
-		return -1;
-	ret = link_get(nl, r->ifname, &l);
-	if (ret == -ENODEV)
-		return 0;
-	if (!ret)
-		ret = apply_link(nl, l.index, r->backup, &what);
-	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to restore the %s of \"%s\"", what,
-			     r->ifname)
-		   : 0;
-}
-
 static int del(const struct request *req, struct err *e)
 {
 	autofree char *name = backup_name(req->id, req->ifname);
