@@ -491,19 +491,13 @@ static bool read_flag(const json *doc, const char *key, bool *out)
 	return true;
 }
 
-/* Returns 0, -ENOENT, -EBADMSG for something that is no backup, or -errno. */
-static int backup_read(int dir, const char *name, struct backup *b)
+/* 0, or -EBADMSG for something that is no backup. */
+static int backup_parse(const char *text, size_t len, struct backup *b)
 {
-	autofree char *text = NULL;
 	autoerr ignored = {0};
 	const char *mac;
-	size_t len;
-	int ret = file_read(dir, name, BACKUP_MAX, &text, &len);
 
-	*b = (struct backup){0};
-	if (ret)
-		return ret == -EFBIG || ret == -EINVAL ? -EBADMSG : ret;
-	b->doc = json_parse(text, len, ERR_DECODE, &ignored);
+	*b = (struct backup){.doc = json_parse(text, len, ERR_DECODE, &ignored)};
 	if (!json_is_object(b->doc))
 		return -EBADMSG;
 	mac = json_str(json_get(b->doc, "mac"));
@@ -517,11 +511,27 @@ static int backup_read(int dir, const char *name, struct backup *b)
 	return 0;
 }
 
+/* Returns 0, -ENOENT, -EBADMSG, or -errno; *text (may be NULL) and *len as file_read(). */
+static int backup_read(int dir, const char *name, struct backup *b, char **text, size_t *len)
+{
+	autofree char *own = NULL;
+	size_t own_len;
+	int ret;
+
+	*b = (struct backup){0};
+	text = text ? text : &own;
+	len = len ? len : &own_len;
+	ret = file_read(dir, name, BACKUP_MAX, text, len);
+	if (ret)
+		return ret == -EFBIG || ret == -EINVAL ? -EBADMSG : ret;
+	return backup_parse(*text, *len, b);
+}
+
 /* Container IDs and paths are used again; what was a link's state in one namespace is not that of
  * its like in another. */
-static bool backup_is_of(const struct backup *b, int netns)
+static bool backup_is_of(const struct backup *b, uint64_t netns)
 {
-	return !b->netns || (uint64_t)b->netns == netns_inode(netns);
+	return !b->netns || (uint64_t)b->netns == netns;
 }
 
 /* Keys in the Go plugin's order and its indentation of one space; "network" and "netns" are ours,
@@ -609,6 +619,20 @@ static int apply_link(struct nl *nl, uint32_t index, const struct backup *b, con
 	return first;
 }
 
+/* With the number it is known by. */
+static enum netns_state open_netns(const char *path, int *fd, uint64_t *inode, struct err *e)
+{
+	enum netns_state state = netns_open(path, fd, e);
+
+	if (state != NETNS_OK)
+		return state;
+	*inode = netns_inode(*fd);
+	if (*inode)
+		return NETNS_OK;
+	err_sys(e, errno, ERR_INVALID_NETNS, "failed to look at netns \"%s\"", path);
+	return NETNS_ERROR;
+}
+
 struct restore {
 	const char *ifname;
 	const struct backup *backup;
@@ -643,6 +667,7 @@ struct change {
 	const char *ifname; /* borrowed: the request outlives the undo stack */
 	const char *network;
 	int netns;
+	uint64_t inode; /* of the namespace */
 	int dir;        /* of the backup, -1 while there is none */
 	char *file;     /* its name in there */
 	char *previous; /* what was in it, NULL: it did not exist */
@@ -697,22 +722,21 @@ static int save_backup(struct change *c, const struct link *l, struct err *e)
 {
 	autobackup file = {0};
 	autobuf text = {0};
-	int ret = backup_read(c->dir, c->file, &file);
+	int ret = backup_read(c->dir, c->file, &file, &c->previous, &c->previous_len);
 
 	if (ret && ret != -ENOENT && ret != -EBADMSG)
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", c->file);
 	/* What belongs to another network or namespace is left over from a container that is gone.
 	 */
-	if (ret || !backup_is_of(&file, c->netns) ||
+	if (ret || !backup_is_of(&file, c->inode) ||
 		(file.network && strcmp(file.network, c->network) != 0)) {
 		backup_free(&file);
 		file = (struct backup){0};
 	}
 	backup_fill(&file, &c->settings, l);
-	backup_format(&file, c->network, netns_inode(c->netns), &text);
+	backup_format(&file, c->network, c->inode, &text);
 	if (text.failed)
 		return err_set(e, ERR_SYSTEM, "out of memory");
-	file_read(c->dir, c->file, BACKUP_MAX, &c->previous, &c->previous_len);
 	ret = file_replace(c->dir, c->file, text.data, text.len, 0600, false);
 	if (ret)
 		return err_sys(e, -ret, ERR_IO, "failed to write the backup file %s", c->file);
@@ -826,7 +850,7 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 		request_prev_result(
 			req, &reply->result, &present, "Required prevResult missing", e) ||
 		update_result(req, &c->settings, &reply->result, e) ||
-		netns_open(req->netns, &c->netns, e) != NETNS_OK ||
+		open_netns(req->netns, &c->netns, &c->inode, e) != NETNS_OK ||
 		(touches_link(&c->settings) && open_backup(req, c, e))) {
 		change_free(c);
 		return -1;
@@ -839,14 +863,36 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 
 /* ---- DEL and GC ---- */
 
+/* Gives the link back what it had, if it is there still. */
+static int restore(const struct request *req, const struct backup *backup, struct err *e)
+{
+	struct restore r = {req->ifname, backup};
+	autoclose int netns = -1;
+	uint64_t inode;
+
+	if (!*req->netns)
+		return 0;
+	switch (open_netns(req->netns, &netns, &inode, e)) {
+	case NETNS_OK:
+		return backup_is_of(backup, inode) ? netns_run(netns, restore_link, &r, e) : 0;
+	case NETNS_ERROR: return -1;
+	default: err_clear(e); return 0;
+	}
+}
+
+/* A file that is no backup, or no file: nothing can be learned from it. */
+static bool is_rubbish(int ret)
+{
+	return ret == -EBADMSG || ret == -ELOOP || ret == -ENXIO;
+}
+
 /* What cannot be restored is reported, but no reason to keep a container from going away. */
 static int del(const struct request *req, struct err *e)
 {
 	autofree char *name = backup_name(req->id, req->ifname);
-	autoclose int dir = -1, netns = -1;
-	autobackup backup = {0};
 	autoerr failed = {0}, invalid = {0};
-	struct restore r = {req->ifname, &backup};
+	autobackup backup = {0};
+	autoclose int dir = -1;
 	const char *path;
 	int ret;
 
@@ -856,13 +902,14 @@ static int del(const struct request *req, struct err *e)
 	if (data_dir(req, &path, &invalid))
 		path = DATA_DIR;
 	dir = backup_dir(path);
-	ret = dir < 0 ? -errno : backup_read(dir, name, &backup);
+	ret = dir < 0 ? -errno : backup_read(dir, name, &backup, NULL, NULL);
 	if (ret == -ENOENT || (dir < 0 && ret == -ENOTDIR))
 		return 0;
 	if (dir < 0)
 		return err_sys(e, -ret, ERR_IO, "failed to open the directory %s", path);
-	if (!ret && *req->netns && netns_open(req->netns, &netns, NULL) == NETNS_OK &&
-		backup_is_of(&backup, netns) && netns_run(netns, restore_link, &r, &failed)) {
+	if (ret && !is_rubbish(ret))
+		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s/%s", path, name);
+	if (!ret && restore(req, &backup, &failed)) {
 		fprintf(stderr, "tuning: %s: %s; keeping %s/%s\n", failed.msg,
 			failed.details ? failed.details : "", path, name);
 		return 0;
@@ -896,9 +943,9 @@ static bool is_backup_name(const char *name)
 static int sweep_file(const struct request *req, int dir, const char *name, struct err *e)
 {
 	autobackup b = {0};
-	int ret = backup_read(dir, name, &b);
+	int ret = backup_read(dir, name, &b, NULL, NULL);
 
-	if (ret && ret != -ENOENT && ret != -EBADMSG && ret != -ELOOP && ret != -ENXIO)
+	if (ret && ret != -ENOENT && !is_rubbish(ret))
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", name);
 	if (ret || !b.network || strcmp(b.network, req->network) != 0)
 		return 0;

@@ -84,9 +84,7 @@ static void put_plumbing(struct attempt *a)
 {
 	if (a->table)
 		portlayout_put_table(a->n);
-	for (size_t i = 0; i < a->m->from_len; i++)
-		if (a->table || a->masq[i])
-			portlayout_put_masq(a->n, &a->m->from[i]);
+	portlayout_put_masqs(a->n, a->m, a->table ? NULL : a->masq);
 }
 
 static int put_record(struct attempt *a)
@@ -172,8 +170,11 @@ static int remove_stray(struct attempt *a, const struct port_place *p, const cha
 	uint32_t genid;
 	int ret = nft_genid(a->n, &genid);
 
+	if (ret)
+		return ret;
 	snprintf(owner.hash, sizeof(owner.hash), "%s", hash);
-	if (ret || !portrules_is_ours(&r, p->set, &p->elem.key))
+	ret = portrules_is_ours(&r, p->set, &p->elem.key);
+	if (ret <= 0)
 		return ret;
 	nft_begin(a->n, genid);
 	nft_elems_del(a->n, &port_table, p->set, &p->elem, 1);
@@ -306,7 +307,7 @@ static int learn(struct attempt *a, int r, const struct nft_failure *f, struct e
 	if (taken && f->index >= a->places_at)
 		ret = conflict(a, f->index - a->places_at, e);
 	else if (taken && a->owner_at < INT_MAX && f->index >= a->owner_at + (int)a->m->records)
-		portrules_remove_gate(a->n, a->m->hash);
+		ret = portrules_remove_gate(a->n, a->m->hash);
 	else if (taken && f->index > a->owner_at)
 		a->stray = true;
 	else if (nft_raced(r))
@@ -330,8 +331,7 @@ static int prepare_gate(struct attempt *a, struct err *e)
 	nft_begin(a->n, 0);
 	if (nft_table_get(a->n, &port_table)) {
 		portlayout_put_table(a->n);
-		for (size_t i = 0; i < a->m->from_len; i++)
-			portlayout_put_masq(a->n, &a->m->from[i]);
+		portlayout_put_masqs(a->n, a->m, NULL);
 	}
 	nft_chain_create(a->n, &port_table,
 		&(struct nft_chain){

@@ -87,11 +87,12 @@ static int check_gate(struct audit *a)
 /* The rules that belong to nobody in particular: that nobody emptied their chains. */
 static int check_chains(struct audit *a)
 {
+	size_t sources[PORT_SOURCES];
 	const struct {
 		const char *name;
 		size_t rules;
 	} chains[] = {{"prerouting", 2}, {"output", 2}, {"translate4", 4}, {"translate6", 4},
-		{"guard", 2}, {"postrouting", a->m->from_len}};
+		{"guard", 2}, {"postrouting", portlayout_masqs(a->m, sources)}};
 
 	for (size_t i = 0; i < array_len(chains); i++) {
 		uint32_t use = 0;

@@ -165,7 +165,7 @@ const char *portlayout_masq_name(const struct prefix *from, char out[static PORT
 	return out;
 }
 
-void portlayout_put_masq(struct nft *n, const struct prefix *from)
+static void put_masq(struct nft *n, const struct prefix *from)
 {
 	const struct layout *l = layout_of(&from->ip);
 	uint8_t mask[16] = {0};
@@ -190,6 +190,31 @@ void portlayout_put_masq(struct nft *n, const struct prefix *from)
 	nft_match_set(n, name, false);
 	nft_x_masq(n, 0);
 	nft_rule_end(n);
+}
+
+size_t portlayout_masqs(const struct portmaps *m, size_t out[static PORT_SOURCES])
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < m->from_len; i++) {
+		bool seen = false;
+
+		for (size_t j = 0; j < i; j++)
+			seen |= m->from[j].len == m->from[i].len &&
+				m->from[j].ip.family == m->from[i].ip.family;
+		if (!seen)
+			out[len++] = i;
+	}
+	return len;
+}
+
+void portlayout_put_masqs(struct nft *n, const struct portmaps *m, const bool *wanted)
+{
+	size_t list[PORT_SOURCES], len = portlayout_masqs(m, list);
+
+	for (size_t i = 0; i < len; i++)
+		if (!wanted || wanted[list[i]])
+			put_masq(n, &m->from[list[i]]);
 }
 
 /* ---- elements ---- */

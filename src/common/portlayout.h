@@ -20,11 +20,13 @@ extern const struct nft_table port_table;
  * Creating `owners` is the message that fails with -EEXIST when somebody else was first. */
 void portlayout_put_table(struct nft *n);
 
-/* The set and the rule that masquerade sources of one prefix length: "masq4_24". -EEXIST likewise.
- */
+/* The set and the rule that masquerade sources of one prefix length: "masq4_24". */
 #define PORT_MASQ 16
 const char *portlayout_masq_name(const struct prefix *from, char out[static PORT_MASQ]);
-void portlayout_put_masq(struct nft *n, const struct prefix *from);
+/* The sources by which they are made, one for each family and length. Returns how many. */
+size_t portlayout_masqs(const struct portmaps *m, size_t out[static PORT_SOURCES]);
+/* Creates them, or, with wanted (one flag for each source), some. -EEXIST likewise. */
+void portlayout_put_masqs(struct nft *n, const struct portmaps *m, const bool *wanted);
 
 /* The key of line `index` of a record in `owners`. */
 struct nft_key portlayout_owner_key(const char *hash, size_t index);
@@ -62,11 +64,12 @@ struct port_removal {
 	bool careful; /* look at each object first: some are not there or not ours */
 };
 
-/* Whether the element is there and the owner's. */
-bool portrules_is_ours(struct port_removal *r, const char *set, const struct nft_key *key);
+/* Whether the element is there and the owner's: 1, 0, or -errno. */
+int portrules_is_ours(struct port_removal *r, const char *set, const struct nft_key *key);
 
 /* Adds the deletion of all of an owner to the batch. 0 or -errno. */
 int portrules_put_removal(struct port_removal *r);
 
-/* Deletes a chain without a record: that of an ADD with conditions that was killed half-way. */
-void portrules_remove_gate(struct nft *n, const char *hash);
+/* Deletes a chain without a record: that of an ADD with conditions that was killed half-way. 0,
+ * also when there is none, or -errno. */
+int portrules_remove_gate(struct nft *n, const char *hash);

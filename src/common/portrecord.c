@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 static const struct {
 	uint8_t proto;
@@ -305,13 +304,7 @@ int portmaps_read(struct portmaps *m, const char *line)
 
 bool portmaps_dead(const struct portmaps *m)
 {
-	struct stat st;
-
-	if (!m->netns[0])
-		return false;
-	if (stat(m->netns, &st) < 0)
-		return errno == ENOENT || errno == ENOTDIR;
-	return !netns_is(m->netns, m->netns_inode);
+	return m->netns[0] && netns_is_another(m->netns, m->netns_inode);
 }
 
 bool portmaps_of_container(const struct portmaps *m, const char *id)

@@ -73,51 +73,71 @@ int portrules_load(struct nft *n, const char *hash, struct portmaps *m)
 
 /* ---- removing ---- */
 
-bool portrules_is_ours(struct port_removal *r, const char *set, const struct nft_key *key)
+int portrules_is_ours(struct port_removal *r, const char *set, const struct nft_key *key)
 {
 	char comment[NFT_COMMENT_SIZE];
 	struct owner_ref ref;
+	int ret = portrules_comment(r->n, set, key, comment);
 
-	return !portrules_comment(r->n, set, key, comment) && owner_parse(comment, &ref) &&
-	       !strcmp(ref.hash, r->was->hash);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	return owner_parse(comment, &ref) && !strcmp(ref.hash, r->was->hash);
 }
 
 static int remove_place(struct port_place *p, void *arg)
 {
 	struct port_removal *r = arg;
+	int ours = r->careful ? portrules_is_ours(r, p->set, &p->elem.key) : 1;
 
-	if (!r->careful || portrules_is_ours(r, p->set, &p->elem.key))
+	if (ours > 0)
 		nft_elems_del(r->n, &port_table, p->set, &p->elem, 1);
-	return 0;
+	return ours < 0 ? ours : 0;
+}
+
+/* An element of our own sets, if it is there. */
+static int remove_elem(struct port_removal *r, const char *set, const struct nft_elem *el)
+{
+	int ret = r->careful ? nft_elem_get(r->n, &port_table, set, &el->key, NULL, NULL) : 0;
+
+	if (!ret)
+		nft_elems_del(r->n, &port_table, set, el, 1);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static int remove_gate(struct port_removal *r)
+{
+	char gate[PORT_GATE];
+	int ret = 0;
+
+	portlayout_gate_name(r->was->hash, gate);
+	if (r->careful)
+		ret = nft_chain_get(r->n, &port_table, gate, NULL, NULL);
+	if (!ret)
+		nft_chain_del(r->n, &port_table, gate);
+	return ret == -ENOENT ? 0 : ret;
 }
 
 /* The record goes first and must be there: of two that remove the same owner, one fails here and
  * nothing that a third put in its place meanwhile is touched. */
 int portrules_put_removal(struct port_removal *r)
 {
-	char gate[PORT_GATE];
+	int ret = 0;
 
-	for (size_t i = 0; i < r->was->records; i++) {
+	for (size_t i = 0; i < r->was->records && !ret; i++) {
 		struct nft_elem line = {.key = portlayout_owner_key(r->was->hash, i)};
 
-		if (!r->careful ||
-			!nft_elem_get(r->n, &port_table, PORT_OWNERS, &line.key, NULL, NULL))
-			nft_elems_del(r->n, &port_table, PORT_OWNERS, &line, 1);
+		ret = remove_elem(r, PORT_OWNERS, &line);
 	}
-	if (r->was->dev[0]) {
+	if (!ret && r->was->dev[0]) {
 		struct nft_elem dev = {.key = portlayout_dev_key(r->was->dev)};
 
-		if (!r->careful ||
-			!nft_elem_get(r->n, &port_table, PORT_LOCALNET, &dev.key, NULL, NULL))
-			nft_elems_del(r->n, &port_table, PORT_LOCALNET, &dev, 1);
+		ret = remove_elem(r, PORT_LOCALNET, &dev);
 	}
-	if (portlayout_each(r->was, remove_place, r))
-		return -ENOMEM;
-	portlayout_gate_name(r->was->hash, gate);
-	if ((r->was->gates[0] || r->was->gates[1]) &&
-		(!r->careful || !nft_chain_get(r->n, &port_table, gate, NULL, NULL)))
-		nft_chain_del(r->n, &port_table, gate);
-	return 0;
+	if (!ret)
+		ret = portlayout_each(r->was, remove_place, r);
+	if (!ret && (r->was->gates[0] || r->was->gates[1]))
+		ret = remove_gate(r);
+	return ret;
 }
 
 /* ---- the end of the table ---- */
@@ -201,15 +221,17 @@ int portrules_sweep(struct nft *n)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-void portrules_remove_gate(struct nft *n, const char *hash)
+int portrules_remove_gate(struct nft *n, const char *hash)
 {
 	char gate[PORT_GATE];
+	int ret = nft_chain_get(n, &port_table, portlayout_gate_name(hash, gate), NULL, NULL);
 
-	if (nft_chain_get(n, &port_table, portlayout_gate_name(hash, gate), NULL, NULL))
-		return;
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
 	nft_begin(n, 0);
 	nft_chain_del(n, &port_table, gate);
-	nft_commit(n, NULL);
+	ret = nft_commit(n, NULL);
+	return nft_raced(ret) ? 0 : ret;
 }
 
 int portrules_del(struct nft *n, const char *hash, struct portmaps *was, struct err *e)
@@ -237,8 +259,8 @@ int portrules_del(struct nft *n, const char *hash, struct portmaps *was, struct 
 			break;
 	}
 	if (ret == -ENOENT)
-		portrules_remove_gate(n, hash);
-	if (ret && ret != -ENOENT) {
+		ret = portrules_remove_gate(n, hash);
+	if (ret) {
 		err_sys(e, -ret, nft_raced(ret) ? ERR_TRY_AGAIN : ERR_SYSTEM,
 			"cannot remove the port mappings");
 		return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;

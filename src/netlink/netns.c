@@ -60,6 +60,9 @@ enum netns_state netns_open(const char *path, int *out, struct err *e)
 		return NETNS_NOT_A_NETNS;
 	}
 	type = ioctl(fd, NS_GET_NSTYPE);
+	/* What is no namespace at all does not know the question. */
+	if (type < 0 && errno != ENOTTY)
+		return report(e, NETNS_ERROR, errno, "cannot be looked at", path);
 	if (type != CLONE_NEWNET)
 		return report(e, NETNS_NOT_A_NETNS, 0, "not a network namespace", path);
 	*out = take_fd(&fd);
@@ -92,11 +95,13 @@ uint64_t netns_own_inode(void)
 	return stat(OWN_NETNS, &st) < 0 ? 0 : st.st_ino;
 }
 
-bool netns_is(const char *path, uint64_t inode)
+bool netns_is_another(const char *path, uint64_t inode)
 {
 	autoclose int fd = -1;
+	enum netns_state state = netns_open(path, &fd, NULL);
+	uint64_t now = state == NETNS_OK ? netns_inode(fd) : 0;
 
-	return inode && netns_open(path, &fd, NULL) == NETNS_OK && netns_inode(fd) == inode;
+	return state == NETNS_GONE || state == NETNS_NOT_A_NETNS || (now && inode && now != inode);
 }
 
 int netns_run(int fd, int (*fn)(void *arg, struct err *e), void *arg, struct err *e)

@@ -23,8 +23,9 @@ uint64_t netns_inode(int fd);
 /* That of the namespace this process is in now. */
 uint64_t netns_own_inode(void);
 
-/* Whether path is, right now, the network namespace with this inode. */
-bool netns_is(const char *path, uint64_t inode);
+/* True when path is certainly not, right now, the network namespace with this inode (0: any). What
+ * could not be looked at may be. */
+bool netns_is_another(const char *path, uint64_t inode);
 
 /* Runs fn inside the namespace and returns to the own one. fn's return value is handed on; when
  * entering fails e is set and -1 returned; returning cannot fail without ending the process. */
