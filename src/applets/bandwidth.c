@@ -265,13 +265,22 @@ static bool ifb_mac_is(const struct link *l, const struct owner *o)
 	return !memcmp(l->mac, mac, sizeof(mac));
 }
 
-static bool redirects(struct nl *nl, uint32_t from, uint32_t to)
+/* What a request says when there is no such thing. */
+static bool is_absent(int ret)
+{
+	return ret == -ENODEV || ret == -ENOENT || ret == -EINVAL;
+}
+
+/* 1, 0, or -errno. */
+static int redirects(struct nl *nl, uint32_t from, uint32_t to)
 {
 	struct redirect r;
 	uint32_t parent;
+	int ret = tc_ingress_get(nl, from, &parent, NULL);
 
-	return !tc_ingress_get(nl, from, &parent, NULL) &&
-	       !tc_redirect_get(nl, from, parent, to, &r);
+	if (!ret)
+		ret = tc_redirect_get(nl, from, parent, to, &r);
+	return !ret ? 1 : is_absent(ret) ? 0 : ret;
 }
 
 struct indexes {
@@ -295,34 +304,41 @@ static int keep_veth(const struct link *l, void *arg)
 	return keep_index(arg, l->index);
 }
 
-/* Whether any veth of the host is redirected there. Only asked about an IFB that the Go plugin
- * made, under a name that several interfaces of one container share. */
-static bool ifb_in_use(struct nl *nl, uint32_t ifb)
+/* Whether any veth of the host is redirected there: 1, 0, or -errno. Only asked about an IFB that
+ * the Go plugin made, under a name that several interfaces of one container share. */
+static int ifb_in_use(struct nl *nl, uint32_t ifb)
 {
 	struct indexes veths = {0};
-	bool used = link_each(nl, "veth", keep_veth, &veths) != 0;
+	int ret = link_each(nl, "veth", keep_veth, &veths);
 
-	for (size_t i = 0; !used && i < veths.len; i++)
-		used = redirects(nl, veths.list[i], ifb);
+	for (size_t i = 0; !ret && i < veths.len; i++)
+		ret = redirects(nl, veths.list[i], ifb);
 	free(veths.list);
-	return used;
+	return ret;
 }
 
-/* Whether the link under one of our names is ours. veth: the host's end of our pair, NULL when it
- * is not known. */
-static bool ifb_is_ours(
+/* Whether the link under one of our names is ours: 1, 0, or -errno. veth: the host's end of our
+ * pair, NULL when it is not known. */
+static int ifb_is_ours(
 	struct nl *nl, const struct owner *o, const struct link *l, const struct link *veth)
 {
 	struct owner_ref ref;
+	int ret;
 
 	if (strcmp(l->kind, "ifb") != 0)
-		return false;
+		return 0;
 	if (owner_parse(l->alias, &ref))
 		return !strcmp(ref.hash, o->hash);
 	if (ifb_mac_of_network(l, o))
 		return ifb_mac_is(l, o);
 	/* The Go plugin's: its name is all there is, and without our veth all to go by. */
-	return !veth || redirects(nl, veth->index, l->index) || !ifb_in_use(nl, l->index);
+	if (!veth)
+		return 1;
+	ret = redirects(nl, veth->index, l->index);
+	if (ret)
+		return ret;
+	ret = ifb_in_use(nl, l->index);
+	return ret < 0 ? ret : !ret;
 }
 
 /* Our IFB, under either name: first the one that nobody else can have. Returns 0; -ENODEV when
@@ -336,11 +352,13 @@ static int find_ifb(struct nl *nl, const struct owner *o, const struct link *vet
 		int ret = link_get(nl, names.name[i], ifb);
 
 		snprintf(name, IFNAMSIZ, "%s", names.name[i]);
-		if (ret && ret != -ENODEV)
-			return ret;
-		if (!ret && ifb_is_ours(nl, o, ifb, veth))
-			return 0;
-		if (!ret && i == 0)
+		if (ret == -ENODEV)
+			continue;
+		if (!ret)
+			ret = ifb_is_ours(nl, o, ifb, veth);
+		if (ret)
+			return ret < 0 ? ret : 0;
+		if (i == 0)
 			snprintf(name, IFNAMSIZ, "%s", names.name[1]);
 	}
 	return -ENODEV;
@@ -536,7 +554,7 @@ static void failed(struct err *e, int ret, const char *what, const char *name)
 {
 	autoerr one = {0};
 
-	if (!ret || ret == -ENODEV || ret == -ENOENT || ret == -EINVAL)
+	if (!ret || is_absent(ret))
 		return;
 	err_sys(&one, -ret, ERR_SYSTEM, "failed to lookup/delete %s \"%s\"", what, name);
 	err_merge(e, &one);
@@ -587,15 +605,17 @@ static void release_veth(struct nl *nl, const struct request *req, const struct 
 	failed(e, ret, "qdisc of", veth->name);
 }
 
-/* Deleting must not depend on the netns: it is only looked into when it is there. */
+/* Deleting must not depend on the netns: it is only looked into when it is there. A DEL that is
+ * repeated may find the next container in it. */
 static bool known_veth(const struct request *req, struct nl *nl, struct link *veth, struct err *e)
 {
 	autoclose int netns = -1;
+	struct owner_ref ref;
 	autoerr why = {0};
 
 	if (*req->netns && netns_open(req->netns, &netns, &why) == NETNS_OK &&
 		!find_host_veth(req, nl, netns, veth, &why))
-		return true;
+		return !owner_parse(veth->alias, &ref) || !strcmp(ref.hash, req->owner.hash);
 	if (err_is_passing(why.sys))
 		err_merge(e, &why);
 	return false;

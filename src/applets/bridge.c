@@ -399,6 +399,22 @@ static void put_trunk(struct nl_req *req, const struct bridge_conf *c, uint32_t 
 	}
 }
 
+struct vlan_seen {
+	uint8_t bits[(VLAN_MAX + 8) / 8];
+	int64_t pvid;
+};
+
+static int see_vlan(const struct port_vlan *v, void *arg)
+{
+	struct vlan_seen *s = arg;
+
+	for (uint32_t vid = v->first; vid <= v->last && vid <= VLAN_MAX; vid++)
+		s->bits[vid / 8] |= (uint8_t)(1u << (vid % 8));
+	if (v->flags & BRIDGE_VLAN_INFO_PVID)
+		s->pvid = v->first;
+	return 0;
+}
+
 static int set_port_vlans(
 	struct nl *nl, const struct bridge_conf *c, const char *name, struct err *e)
 {
@@ -611,6 +627,36 @@ static int push_vlan_link(
 	return undo_push(undo, remove_vlan_link, free, v, e);
 }
 
+static int set_gateway_vlan(
+	struct nl *nl, const struct bridge_conf *c, const char *port, struct err *e)
+{
+	struct bridge_conf only_vlan = *c;
+
+	only_vlan.trunk_len = 0;
+	memset(only_vlan.trunk, 0, sizeof(only_vlan.trunk));
+	return set_port_vlans(nl, &only_vlan, port, e);
+}
+
+/* The VLAN interface was there already: one that we made may have been made by an ADD that was
+ * killed, or is not done yet, before its port was in the VLAN. */
+static int settle_vlan_link(
+	struct nl *nl, const struct bridge_conf *c, const struct link *l, struct err *e)
+{
+	struct vlan_seen seen = {0};
+	struct link port;
+	int ret;
+
+	if (!is_ours(l))
+		return 0;
+	ret = link_get_index(nl, l->peer, &port);
+	if (!ret)
+		ret = link_vlans(nl, port.index, see_vlan, &seen);
+	if (ret)
+		return err_sys(
+			e, -ret, ERR_SYSTEM, "failed to look up the port of \"%s\"", l->name);
+	return seen.pvid == c->vlan ? 0 : set_gateway_vlan(nl, c, port.name, e);
+}
+
 /* With a VLAN the gateway sits on an interface of its own: a veth pair whose one end is a port in
  * that VLAN. Shared by the network's containers, like the bridge, and as lasting. */
 static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const struct link *br,
@@ -618,14 +664,13 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 {
 	char name[32], port[IFNAMSIZ], ext[256];
 	uint8_t suffix[6], mac[6];
-	struct bridge_conf only_vlan = *c;
 	autoreq req = {0};
 	int ret, failed = 0;
 
 	snprintf(name, sizeof(name), "%s.%lld", c->bridge, (long long)c->vlan);
 	ret = link_get(nl, name, out);
 	if (!ret)
-		return 0;
+		return settle_vlan_link(nl, c, out, e);
 	mac_random(suffix);
 	mac_random(mac);
 	snprintf(port, sizeof(port), "veth%02x%02x%02x%02x", suffix[2], suffix[3], suffix[4],
@@ -643,14 +688,12 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 	ret = nl_ack(nl, &req, ext, sizeof(ext), &failed);
 	/* Somebody else's first ADD has just made it. */
 	if (ret == -EEXIST && !failed)
-		return link_need(nl, name, out, e);
+		return link_need(nl, name, out, e) ? -1 : settle_vlan_link(nl, c, out, e);
 	if (ret) {
 		err_sys(e, -ret, ERR_SYSTEM, "failed to create VLAN interface \"%s\"", name);
 		return *ext ? err_detail(e, "%s", ext) : -1;
 	}
-	only_vlan.trunk_len = 0;
-	memset(only_vlan.trunk, 0, sizeof(only_vlan.trunk));
-	if (set_port_vlans(nl, &only_vlan, port, e)) {
+	if (set_gateway_vlan(nl, c, port, e)) {
 		link_del_name(nl, port);
 		return -1;
 	}
@@ -962,22 +1005,6 @@ static int check_port(const struct sandbox *sb, const struct bridge_conf *c, con
 			"port %s: hairpin mode or isolation is not what the config says",
 			port->name);
 	return check_mac(entry, port, e);
-}
-
-struct vlan_seen {
-	uint8_t bits[(VLAN_MAX + 8) / 8];
-	int64_t pvid;
-};
-
-static int see_vlan(const struct port_vlan *v, void *arg)
-{
-	struct vlan_seen *s = arg;
-
-	for (uint32_t vid = v->first; vid <= v->last && vid <= VLAN_MAX; vid++)
-		s->bits[vid / 8] |= (uint8_t)(1u << (vid % 8));
-	if (v->flags & BRIDGE_VLAN_INFO_PVID)
-		s->pvid = v->first;
-	return 0;
 }
 
 static int check_vlans(const struct sandbox *sb, const struct bridge_conf *c,

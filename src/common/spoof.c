@@ -251,13 +251,14 @@ int spoof_del(const struct owner *o, struct err *e)
 	for (int i = 0; i < TRIES; i++) {
 		nft_begin(n, 0);
 		r = put_removal(n, &names);
-		if (r == 0 || (i == 0 && no_nftables(r)))
+		if (i == 0 && no_nftables(r))
 			return 0;
 		if (r > 0)
 			r = nft_commit(n, &f);
 		if (!nft_raced(r))
 			break;
 	}
+	/* Also where nothing was left but that: a DEL may have been killed before it came so far. */
 	if (!r)
 		r = remove_base(n);
 	if (!r)
@@ -411,7 +412,7 @@ static int gc_once(struct nft *n, struct sweep *s)
 	sweep_reset(s);
 	r = nft_chains(n, &nat, sweep_chain, sweep_reset, s);
 	if (r || !s->len)
-		return r;
+		return r ? r : remove_base(n);
 	sweep_jumps_reset(s);
 	r = nft_rules(n, &nat, BASE, sweep_jump, sweep_jumps_reset, s);
 	if (r)

@@ -99,9 +99,13 @@ static int create(const struct sandbox *sb, const struct owner *owner, const str
 		else if (ret == -ENODEV)
 			ret = try_create(sb, owner, spec, v, ext, sizeof(ext));
 		if (ret == -EALREADY || (ret == -EEXIST && !attempt)) {
-			/* A leftover of this very attachment, from an ADD that was killed. */
-			int gone = veth_delete(sb->host, owner);
+			int gone;
 
+			/* This attachment's: made by another ADD just now, or, the other end being
+			 * elsewhere, left over from one that was killed. */
+			if (veth_name_free(sb, spec->ifname, e))
+				return -1;
+			gone = veth_delete(sb->host, owner);
 			if (gone && gone != -ENODEV)
 				ret = gone;
 		}
@@ -174,14 +178,17 @@ int veth_delete(struct nl *host, const struct owner *owner)
 	return link_del_name(host, altname);
 }
 
-/* Another attachment's, of ours: the one in question would have been found by its own mark. */
-static bool is_anothers(const struct sandbox *sb, const struct link *inside)
+/* Another attachment's, of ours: the one in question would have been found by its own mark. 1, 0 or
+ * -errno. */
+static int is_anothers(const struct sandbox *sb, const struct link *inside)
 {
 	struct owner_ref ref;
 	struct link peer;
+	int ret = link_get_index(sb->host, inside->peer, &peer);
 
-	return !link_get_index(sb->host, inside->peer, &peer) && peer.peer == inside->index &&
-	       owner_parse(peer.alias, &ref);
+	if (ret)
+		return ret == -ENODEV ? 0 : ret;
+	return peer.peer == inside->index && owner_parse(peer.alias, &ref);
 }
 
 int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err *e)
@@ -189,11 +196,13 @@ int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err 
 	struct link l;
 	int ret = link_get(sb->nl, ifname, &l);
 
-	if (ret == -ENODEV || (!ret && (strcmp(l.kind, "veth") != 0 || is_anothers(sb, &l))))
+	if (ret == -ENODEV || (!ret && strcmp(l.kind, "veth") != 0))
 		return 0;
 	if (!ret)
+		ret = is_anothers(sb, &l);
+	if (!ret)
 		ret = link_del(sb->nl, l.index);
-	if (!ret || ret == -ENODEV)
+	if (ret >= 0 || ret == -ENODEV)
 		return 0;
 	return err_sys(e, -ret, ERR_SYSTEM, "failed to delete link \"%s\"", ifname);
 }

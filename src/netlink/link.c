@@ -270,10 +270,46 @@ void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool is
 	nl_nest_end(req, nest);
 }
 
+static uint32_t random_group(void)
+{
+	uint8_t mac[6];
+	uint32_t group;
+
+	mac_random(mac);
+	memcpy(&group, mac, sizeof(group));
+	return group;
+}
+
+/* The alias is not accepted at creation. It follows in the same send, so that no kill can come in
+ * between, to whatever link is in the new link's group, a random number: by the name it would also
+ * reach a link that somebody else has just made. */
+static void put_marked_alias(struct nl_req *req, const char *alias, uint32_t group)
+{
+	start(req, RTM_NEWLINK, NLM_F_ACK, 0);
+	nl_put_u32(req, IFLA_GROUP, group);
+	nl_put(req, IFLA_IFALIAS, alias, strlen(alias));
+}
+
+static int leave_group(struct nl *nl, const char *name)
+{
+	autoreq req = {0};
+	int ret;
+
+	start(&req, RTM_SETLINK, NLM_F_ACK, 0);
+	put_name(&req, name);
+	nl_put_u32(&req, IFLA_GROUP, 0);
+	ret = nl_ack(nl, &req, NULL, 0, NULL);
+	if (ret)
+		link_del_name(nl, name);
+	return ret;
+}
+
 int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 {
 	autoreq req = {0};
 	struct ifinfomsg *hdr = start(&req, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, 0);
+	uint32_t group = n->alias ? random_group() : 0;
+	int ret, failed = 0;
 	size_t nest, data;
 
 	if (n->up)
@@ -285,6 +321,8 @@ int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 		nl_put(&req, IFLA_ADDRESS, n->mac, 6);
 	if (n->has_txqlen)
 		nl_put_u32(&req, IFLA_TXQLEN, n->txqlen);
+	if (group)
+		nl_put_u32(&req, IFLA_GROUP, group);
 	nest = nl_nest(&req, IFLA_LINKINFO);
 	nl_put_str(&req, IFLA_INFO_KIND, n->kind);
 	if (n->vlan_filtering) {
@@ -293,10 +331,12 @@ int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 		nl_nest_end(&req, data);
 	}
 	nl_nest_end(&req, nest);
-	/* Not accepted at creation, so it follows in the same send. */
-	if (n->alias)
-		link_put(&req, &(struct link_set){.name = n->name, .alias = n->alias});
-	return nl_ack(nl, &req, ext, size, NULL);
+	if (group)
+		put_marked_alias(&req, n->alias, group);
+	ret = nl_ack(nl, &req, ext, size, &failed);
+	if (ret && failed)
+		link_del_name(nl, n->name);
+	return ret || !group ? ret : leave_group(nl, n->name);
 }
 
 static void put_veth_peer(struct nl_req *req, const struct veth_new *v)
