@@ -11,6 +11,7 @@
 #include "netlink/link.h"
 #include "netlink/netns.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
@@ -236,23 +237,41 @@ static int look_for(void *arg, struct err *e)
 	struct in_netns *look = arg;
 	autonl *nl = NULL;
 	struct link l;
+	int ret;
 
 	if (nl_open(&nl, NETLINK_ROUTE, e))
 		return -1;
-	look->there = !link_get(nl, look->ifname, &l);
-	return 0;
+	ret = link_get(nl, look->ifname, &l);
+	look->there = !ret;
+	return !ret || ret == -ENODEV ? 0
+				      : err_sys(e, -ret, ERR_SYSTEM,
+						"failed to look up link \"%s\"", look->ifname);
+}
+
+/* 1, 0, or -1 with e set. */
+static int is_in(const char *path, const char *ifname, struct err *e)
+{
+	struct in_netns look = {.ifname = ifname};
+	autoclose int fd = -1;
+	autoerr why = {0};
+
+	if (netns_open(path, &fd, &why) != NETNS_OK) {
+		if (err_is_passing(why.sys))
+			err_merge(e, &why);
+		return e->set ? -1 : 0;
+	}
+	return netns_run(fd, look_for, &look, e) ? -1 : look.there;
 }
 
 /* A second ADD of what is attached would fail in a plugin, and the DEL that follows a failed ADD
- * would then take down the living attachment. An entry from before a reboot is none. */
+ * would then take down the living attachment: here, or where its entry says it is. An entry from
+ * before a reboot is none. */
 static int refuse_attached(const struct context *c, const struct conflist *l, struct err *e)
 {
-	struct in_netns look = {.ifname = c->attach.ifname};
-	autoclose int fd = -1;
+	const char *ifname = c->attach.ifname;
 	autoentry entry = {0};
 	autoerr why = {0};
-	int ret = cache_read(
-		c->opt->cache_dir, l->name, c->attach.id, c->attach.ifname, &entry, &why, e);
+	int ret = cache_read(c->opt->cache_dir, l->name, c->attach.id, ifname, &entry, &why, e);
 
 	if (ret < 0)
 		return -1;
@@ -261,13 +280,14 @@ static int refuse_attached(const struct context *c, const struct conflist *l, st
 			"the result cache has no room for this attachment: %s", why.msg);
 	if (ret > 0 || !entry.result)
 		return 0;
-	if (netns_open(c->netns, &fd, NULL) != NETNS_OK || netns_run(fd, look_for, &look, e))
-		return e->set ? -1 : 0;
-	return look.there ? err_set(e, ERR_CONFLICT,
-				    "%s is attached to network \"%s\" already (container ID %s); "
-				    "delete it first",
-				    c->attach.ifname, l->name, c->attach.id)
-			  : 0;
+	ret = is_in(c->netns, ifname, e);
+	if (!ret && *entry.netns && strcmp(entry.netns, c->netns) != 0)
+		ret = is_in(entry.netns, ifname, e);
+	if (ret <= 0)
+		return ret;
+	return err_set(e, ERR_CONFLICT,
+		"%s is attached to network \"%s\" already (container ID %s); delete it first",
+		ifname, l->name, c->attach.id);
 }
 
 static int print_result(const struct result *r, const char *version, struct err *e)
@@ -315,19 +335,24 @@ static int tool_add(const struct context *c, const struct conflist *l, struct er
 /* ---- del, check ---- */
 
 /* The configuration the attachment was made with is what takes it down; plugins of the network's
- * directory are not in the cache and come from the current one. */
+ * directory are not in the cache and come from the current one. 0, 1 when it is of no use, or -1
+ * with e set. */
 static int list_of_entry(
-	const struct context *c, const struct cache_entry *entry, struct conflist *l)
+	const struct context *c, const struct cache_entry *entry, struct conflist *l, struct err *e)
 {
-	autoerr ignored = {0};
+	autoerr why = {0};
 
-	if (!entry->config_len || conflist_parse(l, entry->config, entry->config_len, false,
-					  c->opt->conf_dir, &ignored))
-		return -1;
+	if (!entry->config_len)
+		return 1;
+	if (conflist_parse(l, entry->config, entry->config_len, false, c->opt->conf_dir, &why)) {
+		if (err_is_passing(why.sys))
+			err_merge(e, &why);
+		return e->set ? -1 : 1;
+	}
 	if (!strcmp(l->name, entry->network))
 		return 0;
 	conflist_free(l);
-	return -1;
+	return 1;
 }
 
 /* What this call names beats what the cache remembers. */
@@ -367,7 +392,7 @@ static int tool_del(const struct context *c, const char *network, struct err *e)
 	autoentry entry = {0};
 	autolist l = {0};
 	autoerr why = {0};
-	int found;
+	int found, unusable;
 
 	(void)lock;
 	found = name_valid(network) ? cache_read(c->opt->cache_dir, network, c->attach.id,
@@ -377,8 +402,8 @@ static int tool_del(const struct context *c, const char *network, struct err *e)
 		return -1;
 	if (found > 0 && why.set)
 		fprintf(stderr, "cnitool: the cache entry is not used: %s\n", why.msg);
-	if ((found || list_of_entry(c, &entry, &l)) &&
-		conflist_find(&l, c->opt->conf_dir, network, e))
+	unusable = found ? 1 : list_of_entry(c, &entry, &l, e);
+	if (unusable < 0 || (unusable && conflist_find(&l, c->opt->conf_dir, network, e)))
 		return -1;
 	if (!found)
 		return del_entry(c, &entry, &l, e);
@@ -502,7 +527,7 @@ static int sweep_entry(const struct cache_entry *entry, void *arg)
 	struct context none = *s->c;
 	autolist own = {0};
 	autoerr one = {0};
-	bool cached;
+	int unusable;
 
 	if (strcmp(entry->network, s->list->name) != 0 ||
 		is_valid(s->valid, entry->id, entry->ifname))
@@ -510,8 +535,8 @@ static int sweep_entry(const struct cache_entry *entry, void *arg)
 	/* The arguments of the attachment, not of this call. */
 	none.attach.netns = none.attach.args = "";
 	none.attach.cap_args = NULL;
-	cached = !list_of_entry(s->c, entry, &own);
-	if (del_entry(&none, entry, cached ? &own : s->list, &one)) {
+	unusable = list_of_entry(s->c, entry, &own, &one);
+	if (unusable < 0 || del_entry(&none, entry, unusable ? s->list : &own, &one)) {
 		err_wrap(&one, "failed to delete stale attachment %s %s", entry->id, entry->ifname);
 		err_merge(s->e, &one);
 	}

@@ -139,6 +139,9 @@ static bool parse_wanted(const char *text, struct ip *out)
 	return true;
 }
 
+/* Every range set gives one. */
+#define WANTED_MAX 1024
+
 static int want(struct config *c, const struct ip *ip, struct err *e)
 {
 	struct ip *list;
@@ -146,6 +149,9 @@ static int want(struct config *c, const struct ip *ip, struct err *e)
 	for (size_t i = 0; i < c->wanted.len; i++)
 		if (!ip_cmp(&c->wanted.list[i], ip))
 			return 0;
+	if (c->wanted.len == WANTED_MAX)
+		return err_set(
+			e, ERR_INVALID_CONFIG, "more than %d addresses are asked for", WANTED_MAX);
 	list = reallocarray(c->wanted.list, c->wanted.len + 1, sizeof(*list));
 	if (!list)
 		return err_set(e, ERR_SYSTEM, "out of memory");
@@ -225,6 +231,9 @@ static int config_load(const struct request *req, struct config *c, struct err *
 
 /* --- resolvConf --- */
 
+/* Far beyond what any resolver looks at. */
+#define WORDS_MAX 1024
+
 static int push_word(char ***list, const char *word, struct err *e)
 {
 	size_t n = 0;
@@ -232,6 +241,9 @@ static int push_word(char ***list, const char *word, struct err *e)
 
 	while (*list && (*list)[n])
 		n++;
+	if (n == WORDS_MAX)
+		return err_set(e, ERR_INVALID_CONFIG, "resolvConf: more than %d words of a kind",
+			WORDS_MAX);
 	grown = reallocarray(*list, n + 2, sizeof(*grown));
 	if (grown) {
 		*list = grown;

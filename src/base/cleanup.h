@@ -27,11 +27,11 @@ static inline void cleanup_closep(const int *fd)
 #define autoclose __attribute__((cleanup(cleanup_closep)))
 
 /* Returns the pointer and leaves NULL behind, so that the cleanup does nothing. */
-#define take_ptr(p)                     \
-	({                              \
-		__auto_type p_ = (p);   \
-		(p) = NULL;             \
-		p_;                     \
+#define take_ptr(p)                                                                                \
+	({                                                                                         \
+		__auto_type p_ = (p);                                                              \
+		(p) = NULL;                                                                        \
+		p_;                                                                                \
 	})
 
 static inline int take_fd(int *fd)

@@ -19,10 +19,10 @@ enum err_code {
 	ERR_TRY_AGAIN = 11,
 	ERR_NOT_AVAILABLE = 50,
 	ERR_LIMITED_CONNECTIVITY = 51,
-	ERR_SYSTEM = 100,  /* the kernel refused a change */
-	ERR_CHECK = 101,   /* CHECK found something other than what ADD had made */
+	ERR_SYSTEM = 100,   /* the kernel refused a change */
+	ERR_CHECK = 101,    /* CHECK found something other than what ADD had made */
 	ERR_CONFLICT = 102, /* what was asked for is held by another attachment */
-	ERR_PLUGIN = 999,  /* what the Go plugins say for everything of their own */
+	ERR_PLUGIN = 999,   /* what the Go plugins say for everything of their own */
 };
 
 struct err {
@@ -52,7 +52,8 @@ int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 
 void err_merge(struct err *dst, struct err *src);
 
 /* Whether an errno says nothing about the object it is about, only about the moment: no memory, no
- * descriptors, a disk that fails. What could not be looked at for such a reason may well be there. */
+ * descriptors, a disk that fails. What could not be looked at for such a reason may well be there.
+ */
 bool err_is_passing(int sys);
 
 /* Frees what it holds and makes it "no error" again. */

@@ -19,9 +19,11 @@ int file_read_fd(int fd, size_t max, char **data, size_t *len);
 int file_write_fd(int fd, const void *data, size_t len);
 
 /* Replaces dirfd/name: written to a file without a name, flushed (fdatasync when flush), and linked
- * there; where there is one already, as ".name.tmp" that is renamed over it. Two writers of one name
- * at once are the caller's to exclude. Returns 0 or -errno; on failure nothing is left behind. */
-int file_replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode, bool flush);
+ * there; where there is one already, as ".name.tmp" that is renamed over it. Two writers of one
+ * name at once are the caller's to exclude. Returns 0 or -errno; on failure nothing is left behind.
+ */
+int file_replace(
+	int dirfd, const char *name, const void *data, size_t len, mode_t mode, bool flush);
 
 /* Gives an open file without a name (O_TMPFILE) one: 0 or -errno, -EEXIST when it is taken. */
 int file_link(int fd, int dirfd, const char *name);

@@ -181,7 +181,7 @@ int cache_write(const char *dir, const struct cache_entry *c, bool flush, struct
 {
 	char name[NAME_MAX + 1];
 	autoclose int fd = -1;
-	autojson *doc = NULL;
+	autojson *doc = NULL, *again = NULL;
 	autobuf text = {0};
 	int ret;
 
@@ -195,6 +195,11 @@ int cache_write(const char *dir, const struct cache_entry *c, bool flush, struct
 		json_write(&text, doc, JSON_COMPACT);
 	if (!doc || text.failed)
 		return err_set(e, ERR_SYSTEM, "out of memory");
+	/* An entry is one level deeper than the result in it, and larger than both its parts: what
+	 * could not be read again would be lost to GC. */
+	again = json_parse(text.data, text.len, ERR_DECODE, e);
+	if (!again)
+		return err_wrap(e, "the cache entry %s/results/%s", dir, name);
 	ret = file_replace(fd, name, text.data, text.len, 0600, flush);
 	if (!ret && flush && fsync(fd) < 0)
 		ret = -errno;
@@ -247,12 +252,18 @@ static int take_entry(const json *doc, struct cache_entry *c, struct err *why)
 	c->cap_args = json_is_object(caps) ? json_ref(caps) : NULL;
 	c->result = json_is_object(result) ? json_ref(result) : NULL;
 	if (!c->network || !c->id || !c->ifname || !c->netns || !c->args)
-		return err_set(why, ERR_SYSTEM, "out of memory");
+		return err_sys(why, ENOMEM, ERR_SYSTEM, "cannot be read");
 	if (!*c->ifname || !*c->network)
 		return err_set(why, ERR_DECODE, "names no network or interface");
 	if (!c->config)
 		return err_set(why, ERR_DECODE, "its config is not base64");
 	return 0;
+}
+
+/* The entry may be a good one: it was not seen. */
+static bool is_unseen(int sys)
+{
+	return err_is_passing(sys) || sys == EPERM || sys == EACCES;
 }
 
 /* Before libcni had entries it kept the bare result. */
@@ -320,9 +331,15 @@ int cache_read(const char *dir, const char *network, const char *id, const char 
 	if (fd < 0)
 		return -1;
 	if (fstatat(fd, name, &st, 0) < 0)
-		return 1;
-	if (read_entry(fd, name, &bare, c, why))
-		return 1;
+		return errno == ENOENT
+			       ? 1
+			       : err_sys(e, errno, ERR_IO, "cache entry %s/results/%s", dir, name);
+	if (read_entry(fd, name, &bare, c, why)) {
+		if (!is_unseen(why->sys))
+			return 1;
+		err_merge(e, why);
+		return err_wrap(e, "cache entry %s/results/%s", dir, name);
+	}
 	/* "a-b" + "c" and "a" + "b-c" share a file name. */
 	if (!strcmp(c->network, network) && !strcmp(c->id, id) && !strcmp(c->ifname, ifname))
 		return 0;
@@ -386,7 +403,7 @@ int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg
 
 		if (!ret && !read_entry(fd, names[i]->d_name, NULL, &c, &why))
 			ret = fn(&c, arg);
-		else if (err_is_passing(why.sys) || why.sys == EPERM || why.sys == EACCES)
+		else if (is_unseen(why.sys))
 			err_merge(e, &why);
 		free(names[i]);
 	}

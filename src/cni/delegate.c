@@ -32,6 +32,9 @@ static int look_up(const struct request *req, const char *type, const struct app
 		return -1;
 	if (self)
 		*applet = applet_find(type);
+	/* A plugin that is its own IPAM would never come to an end. */
+	if (*applet && (*applet)->kind != APPLET_IPAM)
+		return err_set(e, ERR_INVALID_CONFIG, "\"%s\" is not an IPAM plugin", type);
 	return 0;
 }
 

@@ -261,13 +261,23 @@ static void take_stderr(struct child *c)
 	}
 }
 
+static bool has_exited(const struct child *c)
+{
+	siginfo_t si = {0};
+
+	return !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) && si.si_pid;
+}
+
+/* Milliseconds between two questions whether a plugin has exited, and for what it has said. */
+#define PATIENCE 200
+
 /* Until the plugin has closed its outputs, or has exited: a daemon it left behind may hold them
- * open for ever. */
+ * open for ever, and talk. */
 static void converse(const struct plugin_run *run, struct child *c)
 {
-	int64_t end = clock_ms() + run->timeout;
+	int64_t asked = clock_ms(), end = asked + run->timeout, now;
+	bool exited = false;
 	size_t sent = 0;
-	int quiet = 0;
 
 	if (!run->len)
 		shut(&c->in);
@@ -277,8 +287,7 @@ static void converse(const struct plugin_run *run, struct child *c)
 			{.fd = c->out, .events = POLLIN},
 			{.fd = c->err, .events = POLLIN},
 		};
-		siginfo_t si = {0};
-		int n = poll(p, array_len(p), quiet ? 0 : 200);
+		int n = poll(p, array_len(p), exited ? 0 : PATIENCE);
 
 		if (p[0].revents)
 			feed(run, c, &sent);
@@ -286,16 +295,25 @@ static void converse(const struct plugin_run *run, struct child *c)
 			take_stdout(c);
 		if (p[2].revents)
 			take_stderr(c);
-		if (run->timeout && clock_ms() >= end) {
+		now = clock_ms();
+		if (run->timeout && now >= end) {
 			c->timed_out = true;
 			return;
 		}
-		if (n)
+		if (n && now - asked < PATIENCE)
 			continue;
-		if (quiet)
+		if (exited)
 			return;
-		quiet = !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) && si.si_pid;
+		asked = now;
+		exited = has_exited(c);
 	}
+}
+
+/* Whatever process group it has put itself into. */
+static void kill_child(const struct child *c)
+{
+	kill(-c->pid, SIGKILL);
+	kill(c->pid, SIGKILL);
 }
 
 static int reap(struct child *c, int timeout)
@@ -304,16 +322,14 @@ static int reap(struct child *c, int timeout)
 	int status = 0;
 	pid_t got;
 
+	/* It may wait for the rest. */
+	shut(&c->in);
 	if (c->too_much || c->timed_out)
-		kill(-c->pid, SIGKILL);
-	while (timeout && !c->timed_out && !c->too_much) {
-		siginfo_t si = {0};
-
-		if (waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) || si.si_pid)
-			break;
+		kill_child(c);
+	while (timeout && !c->timed_out && !c->too_much && !has_exited(c)) {
 		if (clock_ms() >= end) {
 			c->timed_out = true;
-			kill(-c->pid, SIGKILL);
+			kill_child(c);
 			break;
 		}
 		poll(NULL, 0, 2);
@@ -349,7 +365,8 @@ static bool error_object(const json *doc, struct err *e)
 	if (!json_is_object(doc) || (!code && !msg))
 		return false;
 	/* Zero is what a broken plugin says when it means nothing in particular. */
-	err_set(e, value ? (int)value : ERR_PLUGIN, "%s", json_str(msg) ? json_str(msg) : "");
+	err_set(e, value > 0 && value <= INT_MAX ? (int)value : ERR_PLUGIN, "%s",
+		json_str(msg) ? json_str(msg) : "");
 	if (details && *details)
 		err_detail(e, "%s", details);
 	return true;

@@ -209,11 +209,17 @@ static int guard_netns(const struct request *req, struct err *e)
 {
 	const char *override = env("CNI_NETNS_OVERRIDE");
 	autoclose int fd = -1;
+	autoerr why = {0};
 
 	if (!*req->netns || !strcmp(override, "1") || !strcasecmp(override, "true"))
 		return 0;
 	/* Whether the path is any good is the applet's to judge: DEL forgives more than ADD. */
-	if (netns_open(req->netns, &fd, NULL) != NETNS_OK || !netns_is_own(fd))
+	if (netns_open(req->netns, &fd, &why) != NETNS_OK) {
+		if (err_is_passing(why.sys))
+			err_merge(e, &why);
+		return e->set ? -1 : 0;
+	}
+	if (!netns_is_own(fd))
 		return 0;
 	return err_set(e, ERR_INVALID_NETNS,
 		"plugin's netns and netns from CNI_NETNS should not be the same");

@@ -1,6 +1,6 @@
 /* Masquerading of what leaves a network (`ipMasq`), in the table upstream's nftables backend uses,
- * so that either side's DEL cleans what the other's ADD made. reference/bridge-ptp.md 2.7. All of it
- * happens in the host's namespace. */
+ * so that either side's DEL cleans what the other's ADD made. reference/bridge-ptp.md 2.7. All of
+ * it happens in the host's namespace. */
 #pragma once
 
 #include "base/err.h"

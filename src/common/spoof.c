@@ -258,7 +258,8 @@ int spoof_del(const struct owner *o, struct err *e)
 		if (!nft_raced(r))
 			break;
 	}
-	/* Also where nothing was left but that: a DEL may have been killed before it came so far. */
+	/* Also where nothing was left but that: a DEL may have been killed before it came so far.
+	 */
 	if (!r)
 		r = remove_base(n);
 	if (!r)

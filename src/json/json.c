@@ -129,6 +129,16 @@ static void seed(void)
 	json_object_seed(value);
 }
 
+static bool starved;
+
+static void *checked_malloc(size_t size)
+{
+	void *p = malloc(size);
+
+	starved |= !p;
+	return p;
+}
+
 json *json_parse(const char *text, size_t len, int code, struct err *e)
 {
 	autobuf rewritten = {0};
@@ -142,7 +152,7 @@ json *json_parse(const char *text, size_t len, int code, struct err *e)
 	if (prepare(text, len, &rewritten, code, e) < 0)
 		return NULL;
 	if (rewritten.failed) {
-		err_set(e, code, "out of memory");
+		err_sys(e, ENOMEM, code, "cannot read JSON");
 		return NULL;
 	}
 	if (rewritten.len) {
@@ -150,7 +160,15 @@ json *json_parse(const char *text, size_t len, int code, struct err *e)
 		len = rewritten.len;
 	}
 	seed();
+	json_set_alloc_funcs(checked_malloc, free);
+	starved = false;
 	j = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+	/* For want of memory the library may also leave out a character. */
+	if (starved) {
+		json_decref(j);
+		err_sys(e, ENOMEM, code, "cannot read JSON");
+		return NULL;
+	}
 	if (j)
 		return j;
 	if (json_error_code(&error) == json_error_premature_end_of_input)

@@ -85,6 +85,8 @@ const json *json_iter_value(void *it);
 json *json_new_object(void);
 json *json_new_array(void);
 json *json_new_string(const char *s);
+/* Whether a text is UTF-8 (RFC 3629) and goes into a string as it is. */
+bool json_is_utf8(const char *s);
 json *json_new_int(int64_t v);
 json *json_new_bool(bool v);
 int json_set(json *object, const char *key, json *value);

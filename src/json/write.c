@@ -24,6 +24,18 @@ size_t utf8_len(const char *s, size_t n)
 	return len;
 }
 
+bool json_is_utf8(const char *s)
+{
+	size_t left = strlen(s), len;
+
+	for (; left; s += len, left -= len) {
+		len = utf8_len(s, left);
+		if (!len)
+			return false;
+	}
+	return true;
+}
+
 /* The escape for the character at s (of len bytes, 0 when it is not UTF-8): text, or space filled.
  * NULL when it is written as it is. */
 static const char *escape(const char *s, size_t len, char space[static 8])

@@ -78,7 +78,7 @@ bool netns_is_own(int fd)
 {
 	struct stat own, other;
 
-	return !stat(OWN_NETNS, &own) && !fstat(fd, &other) && same_file(&own, &other);
+	return stat(OWN_NETNS, &own) < 0 || fstat(fd, &other) < 0 || same_file(&own, &other);
 }
 
 uint64_t netns_inode(int fd)

@@ -15,7 +15,7 @@ enum netns_state { NETNS_OK, NETNS_GONE, NETNS_NOT_A_NETNS, NETNS_ERROR };
  * e may be NULL when only the state matters. Code ERR_INVALID_NETNS. */
 enum netns_state netns_open(const char *path, int *fd, struct err *e);
 
-/* Whether fd is the namespace this process is in. */
+/* Whether fd is the namespace this process is in; true when that cannot be told. */
 bool netns_is_own(int fd);
 
 /* The inode number behind an open namespace: its identity while it lives. */

@@ -37,6 +37,15 @@ static bool is_word(const char *s, size_t len)
 	return len > 0;
 }
 
+/* The Go plugin takes what the kernel does: all but white space. */
+static bool is_ifname(const char *s, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (is_space(s[i]) || !s[i])
+			return false;
+	return len > 0;
+}
+
 enum lease_kind lease_parse(char *text, size_t len, struct holder *out)
 {
 	size_t zeros = 0, id;
@@ -57,7 +66,7 @@ enum lease_kind lease_parse(char *text, size_t len, struct holder *out)
 		;
 	if (!is_word(text, id))
 		return LEASE_FOREIGN;
-	if (id < len && (text[id + 1] != '\n' || !is_word(text + id + 2, len - id - 2)))
+	if (id < len && (text[id + 1] != '\n' || !is_ifname(text + id + 2, len - id - 2)))
 		return LEASE_FOREIGN;
 	*out = (struct holder){.id = text, .ifname = id < len ? text + id + 2 : NULL};
 	text[id] = '\0';

@@ -96,8 +96,17 @@ static int read_legacy_range(const json *ipam, struct range_sets *c, struct err 
 	return 0;
 }
 
+/* Each is compared with each. */
+#define RANGES_MAX 4096
+
 static int check_sets(const struct range_sets *c, struct err *e)
 {
+	size_t ranges = 0;
+
+	for (size_t i = 0; i < c->len; i++)
+		ranges += c->list[i].len;
+	if (ranges > RANGES_MAX || c->len > RANGES_MAX)
+		return err_set(e, ERR_INVALID_CONFIG, "more than %d ranges", RANGES_MAX);
 	for (size_t i = 0; i < c->len; i++) {
 		struct range_set *set = &c->list[i];
 		int ret = 0;
