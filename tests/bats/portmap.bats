@@ -191,6 +191,18 @@ localnet() { host cat "/proc/sys/net/ipv4/conf/${1:-cni0}/route_localnet"; }
 	same "answer" "a 10.22.0.1" "$(host timeout 2 socat -t2 - TCP4:192.0.2.1:8080,bind=127.1.2.3 <<<hello)"
 }
 
+@test "a container in a /8, as the loopback's addresses are" {
+	topology
+	local wide='{"prevResult":{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":"/run/netns/a"}],"ips":[{"address":"10.22.0.2/8","interface":0,"gateway":"10.22.0.1"}]}}'
+	add a 2 "8080:80" "$wide"
+	check a 2 "8080:80" "$wide"
+	serve a 80
+	answers x tcp 192.0.2.1 8080 "a 192.0.2.9"
+	answers host tcp 127.0.0.1 8080 "a 10.22.0.1"
+	answers a tcp 192.0.2.1 8080 "a 10.22.0.1"
+	del a 2 "8080:80" "$wide"
+}
+
 @test "[::1] is the node's own" {
 	only_cnibox "Go translates it, and the answer gets lost"
 	topology

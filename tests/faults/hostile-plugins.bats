@@ -62,3 +62,45 @@ $does"
 		same "cache after: $does" '' "$(host sh -c 'ls /var/lib/cni/results')"
 	done
 }
+
+@test "a plugin that has ended is done, whatever it left behind, and one that is late is ended" {
+	need_applet cnitool
+	local start
+	printf '{"cniVersion":"1.1.0","name":"net","plugins":[{"type":"other","pad":"%0300000d"}]}' 0 | host sh -c 'cat >/etc/cni/net.d/net.conflist'
+	# It holds its standard error open, and talks.
+	other 'cat >/dev/null; { for i in $(seq 300); do echo tick >&2; sleep 0.05; done; } >/dev/null &
+echo "{\"cniVersion\":\"1.1.0\"}"'
+	start=$SECONDS
+	tool add net /run/netns/c1
+	[ "$status" = 0 ] && [ $((SECONDS - start)) -lt 8 ] || show "add, after $((SECONDS - start)) s"
+	# It waits for the rest of its standard input.
+	other 'exec >&- 2>&-; sleep 0.3; cat >/dev/null'
+	tool del net /run/netns/c1
+	[ "$status" = 0 ] || show "del"
+	# It has left its process group.
+	command -v perl >/dev/null || skip "no perl for the rest"
+	other 'cat >/dev/null; [ "$CNI_COMMAND" = ADD ] || exit 0; exec perl -e "setpgrp(0, getpgrp(getppid())); sleep 100"'
+	start=$SECONDS
+	tool_fails add --timeout 1 net /run/netns/c1
+	[ $((SECONDS - start)) -lt 8 ] || show "ended after $((SECONDS - start)) s"
+}
+
+@test "a result that the cache could not give back, and codes beyond all bounds" {
+	need_applet cnitool
+	local does code
+	host sh -c 'cat >/etc/cni/net.d/net.conflist' <<<'{"cniVersion":"1.1.0","name":"net","plugins":[{"type":"other"}]}'
+	for does in 'printf "{\"cniVersion\":\"1.1.0\",\"x\":"; printf "[%.0s" $(seq 127); printf "]%.0s" $(seq 127); echo "}"' \
+		'printf "{\"cniVersion\":\"1.1.0\",\"x\":\""; head -c 16777100 /dev/zero | tr "\0" y; echo "\"}"'; do
+		other "cat >/dev/null; echo \$CNI_COMMAND >>$T/log; [ \"\$CNI_COMMAND\" = ADD ] || exit 0
+$does"
+		: >"$T/log"
+		tool_fails add net /run/netns/c1
+		same "calls" "ADD DEL" "$(tail -n 2 "$T/log" | xargs)"
+		same "cache" '' "$(host sh -c 'ls /var/lib/cni/results 2>/dev/null')"
+	done
+	for code in 4294967296 -1 0 9007199254740993; do
+		other "echo '{\"code\":$code,\"msg\":\"no\"}'; exit 1"
+		CNI_PATH=$T/bin:$CNI_PLUGIN_DIR fails 999 no ADD bridge c1 <<<"{$BR,\"ipam\":{\"type\":\"other\"}}"
+	done
+	nothing_left
+}

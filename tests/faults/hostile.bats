@@ -100,6 +100,40 @@ each_bad_name() {
 	nothing_left cni0
 }
 
+@test "interface names that no lease and no JSON could give back" {
+	local p verb name
+	for p in bridge host-local; do
+		for name in $'e\x01' $'e\x7f' $'e\xff' $'\xed\xa0\x80'; do
+			for verb in ADD DEL; do NETNS=/run/netns/c1 refused $verb $p c1 "$name" <<<"$(conf $p)"; done
+		done
+	done
+	# What the Go plugin wrote under such a name still goes.
+	host sh -c 'mkdir -p /var/lib/cni/networks/net && printf "c1\r\ne\001" >/var/lib/cni/networks/net/10.1.0.7'
+	ok GC host-local '' <<<"$(conf host-local '"cni.dev/valid-attachments":[]')"
+	nothing_left
+}
+
+@test "an IPAM plugin that is none, the caller itself among them" {
+	local type verb
+	for type in bridge cnitool loopback portmap; do
+		for verb in ADD DEL CHECK GC STATUS; do
+			refused $verb bridge c1 <<<"{$BR,\"ipam\":{\"type\":\"$type\"},\"prevResult\":$PREV}"
+		done
+	done
+}
+
+@test "lists of a hundred thousand" {
+	local ips ranges
+	ips=$(seq -f '"10.1.%.0f.1"' 100000 | paste -sd,)
+	refused ADD host-local c1 <<<"$(conf host-local "\"runtimeConfig\":{\"ips\":[${ips//./}]}")"
+	ips=$(for i in $(seq 0 9); do seq -f "\"10.1.$i.%g\"" 0 255; done | paste -sd,)
+	refused ADD host-local c1 <<<"$(conf host-local "\"runtimeConfig\":{\"ips\":[$ips]}")"
+	ranges=$(for i in $(seq 0 255); do seq -f "{\"subnet\":\"10.$i.%g.0/24\"}" 0 255; done | paste -sd,)
+	refused ADD host-local c1 <<<"$(conf host-local "\"runtimeConfig\":{\"ipRanges\":[[$ranges]]}")"
+	{ printf 'search' && printf ' a%.0s' $(seq 500000); } >"$T/resolv"
+	refused ADD host-local c1 <<<"{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"x\",\"ipam\":{\"type\":\"host-local\",\"subnet\":\"10.1.0.0/24\",\"resolvConf\":\"$T/resolv\"}}"
+}
+
 @test "CNI_ARGS of any kind" {
 	local bad
 	for bad in = == ';' 'a=b' 'IP' 'IP=' 'IP=10.1.0.7=' 'IP=x;;' "$(printf 'K=V;%.0s' {1..20000})" $'IP=\x01' 'IgnoreUnknown=true;IP=10.1.0.300' \

@@ -192,6 +192,21 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	same "ports" 2 "$(host ls /sys/class/net/br0/brif | wc -l)"
 }
 
+@test "a gateway that was left outside its VLAN is put into it" {
+	only_cnibox "newer than release 1.1.1"
+	local c gate
+	c=$(l3 '{"vlan":10,"isGateway":true}')
+	add c1 "$c"
+	gate=$(host ls /sys/class/net/br0/brif | grep -v "^$port$")
+	# As a process leaves it that is killed between the two.
+	host bridge vlan del dev "$gate" vid 10
+	host bridge vlan add dev "$gate" vid 1 pvid untagged
+	add c2 "$c"
+	same "VLANs of the gateway's port" 10pu "$(vlans "$gate")"
+	serve host 80
+	same "gateway" "host 10.1.0.3" "$(ask c2 tcp 10.1.0.1 80)"
+}
+
 @test "GC takes the bridge and its VLAN interfaces when nobody is left" {
 	only_cnibox "has no GC"
 	local c
