@@ -150,8 +150,7 @@ static int want(struct config *c, const struct ip *ip, struct err *e)
 		if (!ip_cmp(&c->wanted.list[i], ip))
 			return 0;
 	if (c->wanted.len == WANTED_MAX)
-		return err_set(
-			e, ERR_INVALID_CONFIG, "more than %d addresses are asked for", WANTED_MAX);
+		return err_set(e, ERR_INVALID_CONFIG, "more than %d addresses", WANTED_MAX);
 	list = reallocarray(c->wanted.list, c->wanted.len + 1, sizeof(*list));
 	if (!list)
 		return err_set(e, ERR_SYSTEM, "out of memory");
@@ -242,8 +241,7 @@ static int push_word(char ***list, const char *word, struct err *e)
 	while (*list && (*list)[n])
 		n++;
 	if (n == WORDS_MAX)
-		return err_set(e, ERR_INVALID_CONFIG, "resolvConf: more than %d words of a kind",
-			WORDS_MAX);
+		return err_set(e, ERR_INVALID_CONFIG, "resolvConf: more than %d words", WORDS_MAX);
 	grown = reallocarray(*list, n + 2, sizeof(*grown));
 	if (grown) {
 		*list = grown;

@@ -629,7 +629,7 @@ static enum netns_state open_netns(const char *path, int *fd, uint64_t *inode, s
 	*inode = netns_inode(*fd);
 	if (*inode)
 		return NETNS_OK;
-	err_sys(e, errno, ERR_INVALID_NETNS, "failed to look at netns \"%s\"", path);
+	err_sys(e, errno, ERR_INVALID_NETNS, "failed to open netns \"%s\"", path);
 	return NETNS_ERROR;
 }
 

@@ -87,10 +87,8 @@ const char *ifname_invalid(const char *name, const char **details)
 			return "interface name contains / or : or whitespace characters";
 	/* Such a name could be put neither into a lease nor into JSON and be found again. */
 	for (const char *s = name; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			return "interface name contains control characters";
-	if (!json_is_utf8(name))
-		return "interface name is not UTF-8";
+		if ((unsigned char)*s < ' ' || *s == 0x7f || !json_is_utf8(name))
+			return "interface name contains control characters or is not UTF-8";
 	return NULL;
 }
 

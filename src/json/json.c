@@ -151,18 +151,14 @@ json *json_parse(const char *text, size_t len, int code, struct err *e)
 	}
 	if (prepare(text, len, &rewritten, code, e) < 0)
 		return NULL;
-	if (rewritten.failed) {
-		err_sys(e, ENOMEM, code, "cannot read JSON");
-		return NULL;
-	}
 	if (rewritten.len) {
 		text = rewritten.data;
 		len = rewritten.len;
 	}
 	seed();
 	json_set_alloc_funcs(checked_malloc, free);
-	starved = false;
-	j = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+	starved = rewritten.failed;
+	j = starved ? NULL : json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
 	/* For want of memory the library may also leave out a character. */
 	if (starved) {
 		json_decref(j);

@@ -293,15 +293,11 @@ static void put_marked_alias(struct nl_req *req, const char *alias, uint32_t gro
 static int leave_group(struct nl *nl, const char *name)
 {
 	autoreq req = {0};
-	int ret;
 
 	start(&req, RTM_SETLINK, NLM_F_ACK, 0);
 	put_name(&req, name);
 	nl_put_u32(&req, IFLA_GROUP, 0);
-	ret = nl_ack(nl, &req, NULL, 0, NULL);
-	if (ret)
-		link_del_name(nl, name);
-	return ret;
+	return nl_ack(nl, &req, NULL, 0, NULL);
 }
 
 int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
@@ -334,9 +330,11 @@ int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 	if (group)
 		put_marked_alias(&req, n->alias, group);
 	ret = nl_ack(nl, &req, ext, size, &failed);
-	if (ret && failed)
+	if (!ret && group)
+		ret = failed = leave_group(nl, n->name);
+	if (failed)
 		link_del_name(nl, n->name);
-	return ret || !group ? ret : leave_group(nl, n->name);
+	return ret;
 }
 
 static void put_veth_peer(struct nl_req *req, const struct veth_new *v)
