@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,21 +130,43 @@ static void seed(void)
 	json_object_seed(value);
 }
 
-static bool starved;
+static jmp_buf *way_out;
 
+/* The library does not survive a string it has no memory for: it leaves out characters, and looks
+ * for the closing quote where there is none. What it has built so far is given up. */
 static void *checked_malloc(size_t size)
 {
 	void *p = malloc(size);
 
-	starved |= !p;
+	if (!p && way_out)
+		longjmp(*way_out, 1);
 	return p;
+}
+
+static json *load(const char *text, size_t len, json_error_t *error, bool *starved)
+{
+	jmp_buf here;
+	json *j;
+
+	*starved = true;
+	json_set_alloc_funcs(checked_malloc, free);
+	way_out = &here;
+	if (setjmp(here)) {
+		way_out = NULL;
+		return NULL;
+	}
+	j = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+	way_out = NULL;
+	*starved = false;
+	return j;
 }
 
 json *json_parse(const char *text, size_t len, int code, struct err *e)
 {
 	autobuf rewritten = {0};
 	json_error_t error;
-	json *j;
+	bool starved = true;
+	json *j = NULL;
 
 	if (len > JSON_MAX_SIZE) {
 		err_set(e, code, "invalid JSON: larger than %u bytes", JSON_MAX_SIZE);
@@ -156,12 +179,9 @@ json *json_parse(const char *text, size_t len, int code, struct err *e)
 		len = rewritten.len;
 	}
 	seed();
-	json_set_alloc_funcs(checked_malloc, free);
-	starved = rewritten.failed;
-	j = starved ? NULL : json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-	/* For want of memory the library may also leave out a character. */
+	if (!rewritten.failed)
+		j = load(text, len, &error, &starved);
 	if (starved) {
-		json_decref(j);
 		err_sys(e, ENOMEM, code, "cannot read JSON");
 		return NULL;
 	}

@@ -217,7 +217,7 @@ BRIDGE='{"cniVersion":"1.1.0","name":"n","type":"bridge","bridge":"br0","isGatew
 
 @test "host-local: for want of memory an address is refused, not put elsewhere" {
 	[ -e "${STARVE_LIB:-}" ] || skip "no STARVE_LIB: tests/faults/run builds it"
-	local i=0 seen=0 dir=/var/lib/state/of/networks conf
+	local i=0 seen=0 dir=/var/lib/cni/state/of/networks conf
 	conf="{\"cniVersion\":\"1.1.0\",\"name\":\"n\",\"type\":\"x\",\"ipam\":{\"type\":\"host-local\",\"dataDir\":\"$dir\",\"subnet\":\"10.9.0.0/24\"}}"
 	printf '#!/bin/sh\nLD_PRELOAD="%s" exec "%s/host-local"\n' "$STARVE_LIB" "$CNI_PLUGIN_DIR" >"$T/starved"
 	chmod +x "$T/starved"
@@ -226,7 +226,7 @@ BRIDGE='{"cniVersion":"1.1.0","name":"n","type":"bridge","bridge":"br0","isGatew
 		[ "$status" -le 1 ] || show "allocation $i: it crashed"
 		[ "$status" -eq 0 ] || seen=$((seen + 1))
 		cni DEL host-local "c$i" <<<"$conf"
-		same "leases after allocation $i" '' "$(host find /var/lib -name '10.9.*')"
+		same "leases after allocation $i" '' "$(host find /var/lib/cni -name '10.9.*')"
 	done
 	[ "$seen" -gt 20 ] || show "only $seen allocations failed"
 }
