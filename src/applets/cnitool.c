@@ -253,13 +253,10 @@ static int is_in(const char *path, const char *ifname, struct err *e)
 {
 	struct in_netns look = {.ifname = ifname};
 	autoclose int fd = -1;
-	autoerr why = {0};
+	int ret = netns_try(path, &fd, e);
 
-	if (netns_open(path, &fd, &why) != NETNS_OK) {
-		if (err_is_passing(why.sys))
-			err_merge(e, &why);
-		return e->set ? -1 : 0;
-	}
+	if (ret <= 0)
+		return ret;
 	return netns_run(fd, look_for, &look, e) ? -1 : look.there;
 }
 

@@ -448,10 +448,13 @@ struct backup {
 	const char *network; /* borrowed from doc; NULL: the Go plugin wrote it */
 	int64_t netns;       /* inode of the namespace the link is in; 0: likewise */
 	json *doc;
+	char *text; /* what was read, NULL: nothing */
+	size_t len;
 };
 
 static void backup_free(struct backup *b)
 {
+	free(b->text);
 	json_freep(&b->doc);
 }
 
@@ -491,13 +494,18 @@ static bool read_flag(const json *doc, const char *key, bool *out)
 	return true;
 }
 
-/* 0, or -EBADMSG for something that is no backup. */
-static int backup_parse(const char *text, size_t len, struct backup *b)
+/* Returns 0, -ENOENT, -EBADMSG for something that is no backup, or -errno. */
+static int backup_read(int dir, const char *name, struct backup *b)
 {
 	autoerr ignored = {0};
 	const char *mac;
+	int ret;
 
-	*b = (struct backup){.doc = json_parse(text, len, ERR_DECODE, &ignored)};
+	*b = (struct backup){0};
+	ret = file_read(dir, name, BACKUP_MAX, &b->text, &b->len);
+	if (ret)
+		return ret == -EFBIG || ret == -EINVAL ? -EBADMSG : ret;
+	b->doc = json_parse(b->text, b->len, ERR_DECODE, &ignored);
 	if (!json_is_object(b->doc))
 		return -EBADMSG;
 	mac = json_str(json_get(b->doc, "mac"));
@@ -509,22 +517,6 @@ static int backup_parse(const char *text, size_t len, struct backup *b)
 	b->network = json_str(json_get(b->doc, "network"));
 	json_get_int(b->doc, "netns", 0, INT64_MAX, &b->netns, &ignored);
 	return 0;
-}
-
-/* Returns 0, -ENOENT, -EBADMSG, or -errno; *text (may be NULL) and *len as file_read(). */
-static int backup_read(int dir, const char *name, struct backup *b, char **text, size_t *len)
-{
-	autofree char *own = NULL;
-	size_t own_len;
-	int ret;
-
-	*b = (struct backup){0};
-	text = text ? text : &own;
-	len = len ? len : &own_len;
-	ret = file_read(dir, name, BACKUP_MAX, text, len);
-	if (ret)
-		return ret == -EFBIG || ret == -EINVAL ? -EBADMSG : ret;
-	return backup_parse(*text, *len, b);
 }
 
 /* Container IDs and paths are used again; what was a link's state in one namespace is not that of
@@ -722,10 +714,12 @@ static int save_backup(struct change *c, const struct link *l, struct err *e)
 {
 	autobackup file = {0};
 	autobuf text = {0};
-	int ret = backup_read(c->dir, c->file, &file, &c->previous, &c->previous_len);
+	int ret = backup_read(c->dir, c->file, &file);
 
 	if (ret && ret != -ENOENT && ret != -EBADMSG)
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", c->file);
+	c->previous = take_ptr(file.text);
+	c->previous_len = file.len;
 	/* What belongs to another network or namespace is left over from a container that is gone.
 	 */
 	if (ret || !backup_is_of(&file, c->inode) ||
@@ -902,7 +896,7 @@ static int del(const struct request *req, struct err *e)
 	if (data_dir(req, &path, &invalid))
 		path = DATA_DIR;
 	dir = backup_dir(path);
-	ret = dir < 0 ? -errno : backup_read(dir, name, &backup, NULL, NULL);
+	ret = dir < 0 ? -errno : backup_read(dir, name, &backup);
 	if (ret == -ENOENT || (dir < 0 && ret == -ENOTDIR))
 		return 0;
 	if (dir < 0)
@@ -943,7 +937,7 @@ static bool is_backup_name(const char *name)
 static int sweep_file(const struct request *req, int dir, const char *name, struct err *e)
 {
 	autobackup b = {0};
-	int ret = backup_read(dir, name, &b, NULL, NULL);
+	int ret = backup_read(dir, name, &b);
 
 	if (ret && ret != -ENOENT && !is_rubbish(ret))
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", name);

@@ -73,6 +73,8 @@ static size_t white_space(const char *s)
 
 const char *ifname_invalid(const char *name, const char **details)
 {
+	bool odd;
+
 	*details = NULL;
 	if (!*name)
 		return "interface name is empty";
@@ -85,11 +87,11 @@ const char *ifname_invalid(const char *name, const char **details)
 	for (const char *s = name; *s; s++)
 		if (*s == '/' || *s == ':' || white_space(s))
 			return "interface name contains / or : or whitespace characters";
+	odd = !json_is_utf8(name);
 	/* Such a name could be put neither into a lease nor into JSON and be found again. */
 	for (const char *s = name; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f || !json_is_utf8(name))
-			return "interface name contains control characters or is not UTF-8";
-	return NULL;
+		odd |= (unsigned char)*s < ' ' || *s == 0x7f;
+	return odd ? "interface name contains control characters or is not UTF-8" : NULL;
 }
 
 int request_prev_result(const struct request *req, struct result *r, bool *present,

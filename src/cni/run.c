@@ -209,18 +209,14 @@ static int guard_netns(const struct request *req, struct err *e)
 {
 	const char *override = env("CNI_NETNS_OVERRIDE");
 	autoclose int fd = -1;
-	autoerr why = {0};
+	int ret;
 
 	if (!*req->netns || !strcmp(override, "1") || !strcasecmp(override, "true"))
 		return 0;
 	/* Whether the path is any good is the applet's to judge: DEL forgives more than ADD. */
-	if (netns_open(req->netns, &fd, &why) != NETNS_OK) {
-		if (err_is_passing(why.sys))
-			err_merge(e, &why);
-		return e->set ? -1 : 0;
-	}
-	if (!netns_is_own(fd))
-		return 0;
+	ret = netns_try(req->netns, &fd, e);
+	if (ret <= 0 || !netns_is_own(fd))
+		return ret < 0 ? -1 : 0;
 	return err_set(e, ERR_INVALID_NETNS,
 		"plugin's netns and netns from CNI_NETNS should not be the same");
 }

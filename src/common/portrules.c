@@ -104,16 +104,16 @@ static int remove_elem(struct port_removal *r, const char *set, const struct nft
 	return ret == -ENOENT ? 0 : ret;
 }
 
-static int remove_gate(struct port_removal *r)
+static int remove_gate(struct nft *n, const char *hash, bool careful)
 {
 	char gate[PORT_GATE];
 	int ret = 0;
 
-	portlayout_gate_name(r->was->hash, gate);
-	if (r->careful)
-		ret = nft_chain_get(r->n, &port_table, gate, NULL, NULL);
+	portlayout_gate_name(hash, gate);
+	if (careful)
+		ret = nft_chain_get(n, &port_table, gate, NULL, NULL);
 	if (!ret)
-		nft_chain_del(r->n, &port_table, gate);
+		nft_chain_del(n, &port_table, gate);
 	return ret == -ENOENT ? 0 : ret;
 }
 
@@ -136,7 +136,7 @@ int portrules_put_removal(struct port_removal *r)
 	if (!ret)
 		ret = portlayout_each(r->was, remove_place, r);
 	if (!ret && (r->was->gates[0] || r->was->gates[1]))
-		ret = remove_gate(r);
+		ret = remove_gate(r->n, r->was->hash, r->careful);
 	return ret;
 }
 
@@ -223,13 +223,12 @@ int portrules_sweep(struct nft *n)
 
 int portrules_remove_gate(struct nft *n, const char *hash)
 {
-	char gate[PORT_GATE];
-	int ret = nft_chain_get(n, &port_table, portlayout_gate_name(hash, gate), NULL, NULL);
+	int ret;
 
-	if (ret)
-		return ret == -ENOENT ? 0 : ret;
 	nft_begin(n, 0);
-	nft_chain_del(n, &port_table, gate);
+	ret = remove_gate(n, hash, true);
+	if (ret)
+		return ret;
 	ret = nft_commit(n, NULL);
 	return nft_raced(ret) ? 0 : ret;
 }

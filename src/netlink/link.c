@@ -270,6 +270,7 @@ void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool is
 	nl_nest_end(req, nest);
 }
 
+/* Never 0, the group all links are in: a random MAC address has a bit that is always set. */
 static uint32_t random_group(void)
 {
 	uint8_t mac[6];

@@ -69,6 +69,18 @@ enum netns_state netns_open(const char *path, int *out, struct err *e)
 	return NETNS_OK;
 }
 
+int netns_try(const char *path, int *out, struct err *e)
+{
+	autoerr why = {0};
+
+	if (netns_open(path, out, &why) == NETNS_OK)
+		return 1;
+	if (!err_is_passing(why.sys))
+		return 0;
+	err_merge(e, &why);
+	return -1;
+}
+
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;

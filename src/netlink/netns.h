@@ -15,6 +15,10 @@ enum netns_state { NETNS_OK, NETNS_GONE, NETNS_NOT_A_NETNS, NETNS_ERROR };
  * e may be NULL when only the state matters. Code ERR_INVALID_NETNS. */
 enum netns_state netns_open(const char *path, int *fd, struct err *e);
 
+/* The same where a path that leads to no namespace is fine: 1, 0, or -1 with e set, when that could
+ * not be looked at just now (err_is_passing()). */
+int netns_try(const char *path, int *fd, struct err *e);
+
 /* Whether fd is the namespace this process is in; true when that cannot be told. */
 bool netns_is_own(int fd);
 
