@@ -1,14 +1,14 @@
 /* bridge: puts a container on a Linux bridge through a veth pair; with IPAM and isGateway the
  * bridge becomes the containers' router. reference/bridge-ptp.md, sections 2 and 3; docs/bridge.md.
  */
+#include "attach/addresses.h"
+#include "attach/sandbox.h"
+#include "attach/veth.h"
 #include "base/cleanup.h"
 #include "cni/applet.h"
 #include "cni/delegate.h"
-#include "common/ifsetup.h"
-#include "common/ipmasq.h"
-#include "common/sandbox.h"
-#include "common/spoof.h"
-#include "common/veth.h"
+#include "filter/masquerade.h"
+#include "filter/spoof.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
 

@@ -5,11 +5,11 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "cni/applet.h"
-#include "cni/cache.h"
-#include "cni/list.h"
-#include "common/inventory.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
+#include "runtime/cache.h"
+#include "runtime/inventory.h"
+#include "runtime/list.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,8 +6,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "cni/applet.h"
+#include "ipam/rangeconf.h"
 #include "store/lease.h"
-#include "store/rangeconf.h"
 
 #include <errno.h>
 #include <fcntl.h>

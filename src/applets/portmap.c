@@ -3,15 +3,15 @@
 
 #include "base/cleanup.h"
 #include "cni/applet.h"
-#include "common/portcond.h"
-#include "common/portlegacy.h"
-#include "common/portrules.h"
 #include "netlink/addr.h"
 #include "netlink/ct.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
 #include "netlink/nft.h"
 #include "netlink/nftmap.h"
+#include "portmap/conditions.h"
+#include "portmap/rules.h"
+#include "portmap/upstream.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "cni/cache.h"
+#include "runtime/cache.h"
 
 #include <fcntl.h>
 #include <string.h>

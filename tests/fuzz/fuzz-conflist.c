@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "base/cleanup.h"
-#include "cni/conflist.h"
+#include "runtime/conflist.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "common/veth.h"
+#include "attach/veth.h"
 
 #include "base/cleanup.h"
 

@@ -2,7 +2,7 @@
  * is this very binary, executed otherwise, mixed at will. reference/protocol.md 3.3 to 3.8. */
 #pragma once
 
-#include "cni/conflist.h"
+#include "runtime/conflist.h"
 
 /* The runtime's side of a call. Strings are borrowed, "" when not given. */
 struct attach {

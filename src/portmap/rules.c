@@ -1,9 +1,9 @@
-#include "common/portrules.h"
+#include "portmap/rules.h"
 
 #include "base/cleanup.h"
-#include "common/portlayout.h"
 #include "netlink/netns.h"
 #include "netlink/nftmap.h"
+#include "portmap/layout.h"
 
 #include <errno.h>
 #include <stdio.h>

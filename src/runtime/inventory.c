@@ -1,15 +1,15 @@
-#include "common/inventory.h"
+#include "runtime/inventory.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "cni/cache.h"
-#include "cni/conflist.h"
 #include "cni/owner.h"
-#include "common/portrules.h"
+#include "ipam/rangeconf.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
+#include "portmap/rules.h"
+#include "runtime/cache.h"
+#include "runtime/conflist.h"
 #include "store/lease.h"
-#include "store/rangeconf.h"
 
 #include <dirent.h>
 #include <fcntl.h>

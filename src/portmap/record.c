@@ -1,4 +1,4 @@
-#include "common/portrecord.h"
+#include "portmap/record.h"
 
 #include "base/cleanup.h"
 #include "netlink/netns.h"

@@ -1,4 +1,4 @@
-#include "cni/list.h"
+#include "runtime/list.h"
 
 #include "base/cleanup.h"
 #include "base/trace.h"

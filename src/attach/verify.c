@@ -1,4 +1,4 @@
-#include "common/ifsetup.h"
+#include "attach/addresses.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
 

@@ -1,4 +1,4 @@
-#include "common/portlegacy.h"
+#include "portmap/upstream.h"
 
 #include "base/cleanup.h"
 #include "base/hash.h"

@@ -1,4 +1,4 @@
-#include "common/ifsetup.h"
+#include "attach/addresses.h"
 
 #include "base/clock.h"
 #include "netlink/addr.h"

@@ -1,4 +1,4 @@
-#include "cni/conflist.h"
+#include "runtime/conflist.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"

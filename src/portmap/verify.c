@@ -1,10 +1,10 @@
 /* CHECK: whether mappings and everything they need are there. */
 
-#include "common/portrules.h"
+#include "portmap/rules.h"
 
 #include "base/cleanup.h"
-#include "common/portlayout.h"
 #include "netlink/netns.h"
+#include "portmap/layout.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "common/spoof.h"
+#include "filter/spoof.h"
 
 #include "base/cleanup.h"
 #include "netlink/nft.h"

@@ -2,10 +2,10 @@
  * carrying its owner (alternative name, alias). Used by bridge and ptp. */
 #pragma once
 
+#include "attach/sandbox.h"
 #include "base/err.h"
 #include "base/undo.h"
 #include "cni/owner.h"
-#include "common/sandbox.h"
 #include "netlink/link.h"
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* Addresses and routes of a result on the container's interface. reference/bridge-ptp.md 2.5. */
 #pragma once
 
+#include "attach/sandbox.h"
 #include "base/err.h"
-#include "common/sandbox.h"
 #include "result/result.h"
 
 #include <stdbool.h>

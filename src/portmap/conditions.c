@@ -1,8 +1,8 @@
-#include "common/portcond.h"
+#include "portmap/conditions.h"
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "common/portrecord.h"
+#include "portmap/record.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "common/portlayout.h"
+#include "portmap/layout.h"
 
 #include "base/cleanup.h"
 

@@ -1,4 +1,4 @@
-#include "cni/cache.h"
+#include "runtime/cache.h"
 
 #include "base/cleanup.h"
 #include "base/file.h"

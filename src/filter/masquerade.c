@@ -1,4 +1,4 @@
-#include "common/ipmasq.h"
+#include "filter/masquerade.h"
 
 #include "base/cleanup.h"
 #include "base/hash.h"

@@ -1,4 +1,4 @@
-#include "common/inventory.h"
+#include "runtime/inventory.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "store/rangeconf.h"
+#include "ipam/rangeconf.h"
 
 #include <stdlib.h>
 #include <string.h>

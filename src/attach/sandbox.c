@@ -1,4 +1,4 @@
-#include "common/sandbox.h"
+#include "attach/sandbox.h"
 
 #include "base/cleanup.h"
 

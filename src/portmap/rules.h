@@ -6,9 +6,9 @@
 #pragma once
 
 #include "base/err.h"
-#include "common/portcond.h"
-#include "common/portrecord.h"
 #include "netlink/nft.h"
+#include "portmap/conditions.h"
+#include "portmap/record.h"
 
 #include <stdbool.h>
 

@@ -2,9 +2,9 @@
  * portcheck.c and portlayout.c only. docs/portmap.md shows it as nft lists it. */
 #pragma once
 
-#include "common/portrecord.h"
-#include "common/portrules.h"
 #include "netlink/nft.h"
+#include "portmap/record.h"
+#include "portmap/rules.h"
 
 extern const struct nft_table port_table;
 

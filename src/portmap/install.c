@@ -1,10 +1,10 @@
 /* Installing mappings: one transaction, and what to do when it is refused. */
 
-#include "common/portrules.h"
+#include "portmap/rules.h"
 
 #include "base/cleanup.h"
-#include "common/portlayout.h"
 #include "netlink/netns.h"
+#include "portmap/layout.h"
 
 #include <errno.h>
 #include <limits.h>
