@@ -12,14 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-const struct applet *applet_find(const char *name)
-{
-	for (size_t i = 0; applets[i]; i++)
-		if (!strcmp(applets[i]->name, name))
-			return applets[i];
-	return NULL;
-}
-
 /* Descriptors 0 to 2 must be something, or the first socket opened would take the place of standard
  * output. What was closed stays useless: reading ends at once, writing fails. */
 static void hold_standard_descriptors(void)

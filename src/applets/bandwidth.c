@@ -5,6 +5,8 @@
  * own. Both are out of the container's reach. reference/portmap-bandwidth.md, sections 11 to 18. */
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/hex.h"
+#include "base/mac.h"
 #include "cni/applet.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
@@ -231,13 +233,6 @@ static struct ifb_names ifb_names(const struct owner *o)
 	return n;
 }
 
-static uint8_t hex_byte(const char *hex)
-{
-	char text[3] = {hex[0], hex[1], '\0'};
-
-	return (uint8_t)strtoul(text, NULL, 16);
-}
-
 /* The owner in the link's MAC address: the alias cannot be set in the message that creates the
  * link, and a process can be killed between two. Bytes 1 to 4 are of the network, the others of the
  * attachment; the first is locally administered, unicast. */
@@ -245,8 +240,8 @@ static void ifb_mac(const struct owner *o, uint8_t mac[static 6])
 {
 	mac[0] = (uint8_t)((hex_byte(o->hash) & 0xfc) | 2);
 	for (int i = 0; i < 4; i++)
-		mac[1 + i] = hex_byte(o->net + 2 * i);
-	mac[5] = hex_byte(o->hash + 2);
+		mac[1 + i] = (uint8_t)hex_byte(o->net + 2 * i);
+	mac[5] = (uint8_t)hex_byte(o->hash + 2);
 }
 
 static bool ifb_mac_of_network(const struct link *l, const struct owner *o)
@@ -401,7 +396,7 @@ static int push(struct undo *undo, struct inverse_of what, struct err *e)
 
 	if (!arg) {
 		undo_one(&what);
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	}
 	*arg = what;
 	return undo_push(undo, undo_one, free, arg, e);

@@ -5,6 +5,7 @@
 #include "attach/sandbox.h"
 #include "attach/veth.h"
 #include "base/cleanup.h"
+#include "base/mac.h"
 #include "cni/applet.h"
 #include "cni/delegate.h"
 #include "filter/masquerade.h"
@@ -318,8 +319,9 @@ static int make_bridge(struct nl *nl, const struct bridge_conf *c, struct undo *
 
 	/* Fixed from the start: a bridge without an address of its own takes its lowest port's, and
 	 * changes it as containers come and go. */
-	mac_random(mac);
-	ret = link_create(nl, &new, ext, sizeof(ext));
+	ret = mac_random(mac);
+	if (!ret)
+		ret = link_create(nl, &new, ext, sizeof(ext));
 	if (ret == -EEXIST)
 		return 0; /* another first ADD was faster */
 	if (ret) {
@@ -525,7 +527,7 @@ static int push_gateway(const struct bridge_conf *c, const struct link *l, const
 	struct gateway_undo *g = calloc(1, sizeof(*g));
 
 	if (!g)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	*g = (struct gateway_undo){c->bridge, l->index, *gw};
 	return undo_push(undo, remove_gateway, free, g, e);
 }
@@ -620,7 +622,7 @@ static int push_vlan_link(
 	struct vlan_undo *v = calloc(1, sizeof(*v));
 
 	if (!v)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	v->bridge = c->bridge;
 	/* read_conf() has seen to it that it fits. */
 	memcpy(v->name, name, strnlen(name, sizeof(v->name) - 1));
@@ -671,8 +673,11 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 	ret = link_get(nl, name, out);
 	if (!ret)
 		return settle_vlan_link(nl, c, out, e);
-	mac_random(suffix);
-	mac_random(mac);
+	ret = mac_random(suffix);
+	if (!ret)
+		ret = mac_random(mac);
+	if (ret)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to make a random MAC address");
 	snprintf(port, sizeof(port), "veth%02x%02x%02x%02x", suffix[2], suffix[3], suffix[4],
 		suffix[5]);
 	link_put_veth(&req, &(struct veth_new){.name = port,
@@ -807,7 +812,7 @@ static int masquerade(
 	autofree struct prefix *addrs = calloc(r->ips_len ? r->ips_len : 1, sizeof(*addrs));
 
 	if (!addrs)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	for (size_t i = 0; i < r->ips_len; i++)
 		addrs[i] = r->ips[i].address;
 	return ipmasq_add(&req->owner, addrs, r->ips_len, e) ||
@@ -1037,7 +1042,7 @@ static int check_rules(const struct request *req, const struct bridge_conf *c,
 	size_t n = 0;
 
 	if (!addrs)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	for (size_t i = 0; i < r->ips_len; i++)
 		if (!r->ips[i].has_iface ||
 			(r->ips[i].iface >= 0 && (uint64_t)r->ips[i].iface < r->ifaces_len &&

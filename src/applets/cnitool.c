@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "cni/applet.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
@@ -49,47 +50,13 @@ static void context_free(struct context *c)
 
 /* ---- arguments ---- */
 
-/* Absolute and without "//", "." and "..", by the text alone: the container ID is made from it. */
-static char *clean_path(const char *path, struct err *e)
-{
-	autofree char *cwd = *path == '/' ? NULL : getcwd(NULL, 0);
-	struct buf in = {0};
-	char *out, *save = NULL;
-	size_t n = 0;
-
-	buf_printf(&in, "%s/%s", cwd ? cwd : "", path);
-	out = in.failed ? NULL : malloc(in.len + 2);
-	if (!out || (*path != '/' && !cwd)) {
-		free(out);
-		buf_free(&in);
-		err_set(e, ERR_SYSTEM, "cannot make %s absolute", path);
-		return NULL;
-	}
-	out[0] = '\0';
-	for (char *part = strtok_r(in.data, "/", &save); part; part = strtok_r(NULL, "/", &save)) {
-		if (!strcmp(part, "."))
-			continue;
-		if (!strcmp(part, "..")) {
-			while (n && out[--n] != '/')
-				;
-			out[n] = '\0';
-			continue;
-		}
-		n += (size_t)sprintf(out + n, "/%s", part);
-	}
-	if (!n)
-		strcpy(out, "/");
-	buf_free(&in);
-	return out;
-}
-
 static int check_args(const char *args, struct err *e)
 {
 	autofree char *text = strdup(args);
 	char *next = text;
 
 	if (!text)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	while (*args && next) {
 		char *pair = strsep(&next, ";");
 		char *eq = strchr(pair, '=');
@@ -124,9 +91,9 @@ static int prepare(struct context *c, const struct options *opt, const char *net
 	wrong = ifname_invalid(opt->ifname, &details);
 	if (wrong)
 		return err_set(e, ERR_INVALID_ENVIRONMENT, "%s", wrong);
-	c->netns = netns ? clean_path(netns, e) : strdup("");
+	c->netns = netns ? path_absolute(netns) : strdup("");
 	if (!c->netns)
-		return -1;
+		return err_sys(e, errno, ERR_SYSTEM, "cannot make %s absolute", netns);
 	if (opt->id && !name_valid(opt->id))
 		return err_set(e, ERR_INVALID_ENVIRONMENT, "invalid characters in containerID");
 	strcpy(c->id, "cnitool-");
@@ -465,7 +432,7 @@ static int valid_from_options(const struct options *opt, json *list, struct err 
 				"--valid wants CONTAINERID/IFNAME, not \"%s\"", opt->valid[i]);
 		*slash = '\0';
 		if (add_valid(list, pair, slash + 1))
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 	}
 	return 0;
 }
@@ -494,7 +461,7 @@ static int valid_from_file(const char *path, json *list, struct err *e)
 			return err_set(e, ERR_DECODE,
 				"%s: each attachment wants containerID and ifname", path);
 		if (add_valid(list, id, ifname))
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 	}
 	return 0;
 }
@@ -551,7 +518,7 @@ static int tool_gc(const struct context *c, const struct conflist *l, struct err
 	if (l->disable_gc)
 		return 0;
 	if (!valid)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (valid_from_options(c->opt, valid, e) ||
 		(c->opt->valid_file && valid_from_file(c->opt->valid_file, valid, e)))
 		return -1;

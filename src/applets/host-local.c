@@ -5,6 +5,7 @@
  * index are in src/store/. */
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "cni/applet.h"
 #include "ipam/rangeconf.h"
 #include "store/lease.h"
@@ -38,40 +39,6 @@ static void config_free(struct config *c)
 
 /* --- config: where the store is; all that DEL and GC need --- */
 
-/* Lexical: what "a/../b" means does not depend on whether a exists. */
-static void clean_path(char *path)
-{
-	bool absolute = *path == '/';
-	char *out = path, *base = path;
-	const char *in = path;
-
-	while (*in) {
-		size_t len = strcspn(in, "/");
-
-		if (len == 2 && in[0] == '.' && in[1] == '.' && out > base) {
-			while (out > base && out[-1] != '/')
-				out--;
-			if (out > base)
-				out--;
-		} else if (len == 2 && in[0] == '.' && in[1] == '.' && absolute) {
-			;
-		} else if (len && !(len == 1 && *in == '.')) {
-			if (out > path || absolute)
-				*out++ = '/';
-			memmove(out, in, len);
-			out += len;
-			/* What leads out of the working directory stays. */
-			if (len == 2 && in[0] == '.' && in[1] == '.')
-				base = out;
-		}
-		in += len;
-		in += strspn(in, "/");
-	}
-	if (out == path)
-		*out++ = absolute ? '/' : '.';
-	*out = '\0';
-}
-
 static int read_store_path(
 	const struct request *req, const json *ipam, struct config *c, struct err *e)
 {
@@ -86,7 +53,7 @@ static int read_store_path(
 	if (len + 1 + strlen(req->network) >= sizeof(c->store))
 		return err_set(e, ERR_INVALID_CONFIG, "dataDir is too long: %.64s...", dir);
 	memcpy(c->store, dir, len + 1);
-	clean_path(c->store);
+	path_clean(c->store);
 	len = strlen(c->store);
 	c->store[len] = '/';
 	strcpy(c->store + len + 1, req->network);
@@ -153,7 +120,7 @@ static int want(struct config *c, const struct ip *ip, struct err *e)
 		return err_set(e, ERR_INVALID_CONFIG, "more than %d addresses", WANTED_MAX);
 	list = reallocarray(c->wanted.list, c->wanted.len + 1, sizeof(*list));
 	if (!list)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	list[c->wanted.len++] = *ip;
 	c->wanted.list = list;
 	return 0;
@@ -248,7 +215,7 @@ static int push_word(char ***list, const char *word, struct err *e)
 		grown[n] = strdup(word);
 		grown[n + 1] = NULL;
 	}
-	return grown && grown[n] ? 0 : err_set(e, ERR_SYSTEM, "out of memory");
+	return grown && grown[n] ? 0 : err_memory(e);
 }
 
 static int read_resolv_line(char *line, struct dns *dns, struct err *e)
@@ -360,7 +327,7 @@ static int picks_init(const struct config *c, struct picks *p, struct err *e)
 {
 	p->list = calloc(c->sets.len, sizeof(*p->list));
 	if (!p->list)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	p->len = c->sets.len;
 	for (size_t n = 0; n < p->len; n++)
 		p->list[n] = (struct pick){.set = &c->sets.list[n], .draft = DRAFT_INIT};
@@ -516,7 +483,7 @@ static int allocate(const struct request *req, const struct config *c, struct pi
 	autostore s = STORE_INIT;
 
 	if (!g)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (store_open(&s, c->store, STORE_INDEX_DIR, true, e) || take_all(&s, req, c, p, e)) {
 		give_back_free(g);
 		return -1;
@@ -672,7 +639,7 @@ static int host_local_gc(const struct request *req, struct err *e)
 	keep = calloc(valid.len + 1, sizeof(*keep));
 	for (size_t i = 0; keep && i < valid.len; i++)
 		keep[i] = (struct holder){valid.list[i].id, valid.list[i].ifname};
-	ret = keep ? store_lock(&s, e) : err_set(e, ERR_SYSTEM, "out of memory");
+	ret = keep ? store_lock(&s, e) : err_memory(e);
 	if (!ret)
 		ret = store_gc(&s, keep, valid.len, e);
 	valid_set_free(&valid);

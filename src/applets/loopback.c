@@ -1,5 +1,6 @@
 /* loopback: brings lo up in the container. reference/links.md, section 3. */
 #include "base/cleanup.h"
+#include "base/mac.h"
 #include "cni/applet.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
@@ -115,7 +116,7 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 	bool chained;
 
 	if (!lo)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (request_prev_result(req, &reply->result, &chained, NULL, e))
 		return -1;
 	if (netns_open(req->netns, &netns, e) != NETNS_OK || open_lo(netns, lo, e))

@@ -236,7 +236,7 @@ static int resolve(const struct request *req, const struct config *c, const stru
 		if (parse_entry(json_at(c->mappings, i), &entry, e))
 			return err_wrap(e, "failed to parse config: portMappings[%zu]", i);
 		if (add_mapping(m, &entry, t))
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 	}
 	if (portmaps_sort(m, e))
 		return err_wrap(e, "failed to parse config: portMappings");

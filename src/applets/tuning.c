@@ -5,6 +5,7 @@
  * it, and DEL restores them. reference/meta.md, section 1. */
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/mac.h"
 #include "cni/applet.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
@@ -76,14 +77,14 @@ static int set_sysctl(struct settings *s, const char *name, const char *value, s
 	if (i == s->len) {
 		list = reallocarray(s->sysctls, s->len + 1, sizeof(*list));
 		if (!list)
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 		s->sysctls = list;
 		list[s->len++] = (struct sysctl){.name = strdup(name)};
 	}
 	free(s->sysctls[i].value);
 	s->sysctls[i].value = strdup(value);
 	if (!s->sysctls[i].name || !s->sysctls[i].value)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	return 0;
 }
 
@@ -246,7 +247,7 @@ static int sysctl_path(struct sysctl *s, const char *ifname, struct err *e)
 	char *at, *part, *rest;
 
 	if (!slashes)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	for (char *p = slashes; *p; p++)
 		if (*p == '.')
 			*p = '/';
@@ -269,7 +270,7 @@ static int sysctl_path(struct sysctl *s, const char *ifname, struct err *e)
 			buf_printf(&path, "%s%s", path.len ? "/" : "", part);
 	}
 	if (path.failed)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (!path.data || strncmp(path.data, "net/", 4) != 0)
 		return err_set(e, ERR_INVALID_CONFIG, "invalid net sysctl key: \"%s\"", slashes);
 	free(s->path);
@@ -376,7 +377,7 @@ static int regex_matches(const struct regex *r, const char *entry, const char *n
 		/* Also where matching was given up: what is not known to be allowed is not. */
 		ret = n >= 0;
 	} else if (re) {
-		err_set(e, ERR_SYSTEM, "out of memory");
+		err_memory(e);
 	}
 	if (data)
 		r->data_free(data);
@@ -410,7 +411,7 @@ static int allowed(const struct regex *r, const char *list, const char *name, st
 	int ret = 0;
 
 	if (!copy)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	while (!ret && (entry = next_entry(&rest)))
 		ret = regex_matches(r, entry, name, e);
 	if (ret)
@@ -730,7 +731,7 @@ static int save_backup(struct change *c, const struct link *l, struct err *e)
 	backup_fill(&file, &c->settings, l);
 	backup_format(&file, c->network, c->inode, &text);
 	if (text.failed)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	ret = file_replace(c->dir, c->file, text.data, text.len, 0600, false);
 	if (ret)
 		return err_sys(e, -ret, ERR_IO, "failed to write the backup file %s", c->file);
@@ -748,7 +749,7 @@ static int write_sysctls(struct change *c, struct err *e)
 		if (!sysctl_get(s->path, old, sizeof(old))) {
 			s->old = strdup(old);
 			if (!s->old)
-				return err_set(e, ERR_SYSTEM, "out of memory");
+				return err_memory(e);
 		}
 		ret = sysctl_set(s->path, s->value);
 		if (ret)
@@ -809,7 +810,7 @@ static int open_backup(const struct request *req, struct change *c, struct err *
 	if (c->dir < 0)
 		return err_sys(e, errno, ERR_IO, "failed to open the directory %s", path);
 	c->file = backup_name(req->id, req->ifname);
-	return c->file ? 0 : err_set(e, ERR_SYSTEM, "out of memory");
+	return c->file ? 0 : err_memory(e);
 }
 
 /* The container's interface in the result now has another MAC address, and since 1.1.0 an MTU. */
@@ -837,7 +838,7 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 	bool present;
 
 	if (!c)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	*c = (struct change){
 		.ifname = req->ifname, .network = req->network, .netns = -1, .dir = -1};
 	if (read_settings(req, &c->settings, e) || check_allowlist(&c->settings, e) ||
@@ -891,7 +892,7 @@ static int del(const struct request *req, struct err *e)
 	int ret;
 
 	if (!name)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	/* No ADD succeeded with a wrong one. */
 	if (data_dir(req, &path, &invalid))
 		path = DATA_DIR;

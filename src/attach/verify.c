@@ -1,4 +1,5 @@
 #include "attach/addresses.h"
+#include "base/mac.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
 

@@ -1,4 +1,5 @@
 #include "attach/veth.h"
+#include "base/mac.h"
 
 #include "base/cleanup.h"
 
@@ -159,12 +160,16 @@ static int look_up(
 int veth_create(const struct sandbox *sb, const struct owner *owner, const struct veth_spec *spec,
 	struct undo *undo, struct veth *v, struct err *e)
 {
+	int ret;
+
 	*v = (struct veth){0};
-	mac_random(v->host_mac);
+	ret = mac_random(v->host_mac);
+	if (!ret && !spec->mac)
+		ret = mac_random(v->mac);
+	if (ret)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to make a random MAC address");
 	if (spec->mac)
 		memcpy(v->mac, spec->mac, sizeof(v->mac));
-	else
-		mac_random(v->mac);
 	if (create(sb, owner, spec, v, e) || undo_push(undo, remove_pair, NULL, (void *)owner, e))
 		return -1;
 	return look_up(sb, spec, v, e);

@@ -47,6 +47,24 @@ int err_sys(struct err *e, int sys, int code, const char *fmt, ...)
 	return err_detail(e, "%s (errno %d)", strerror(sys), sys);
 }
 
+int err_kernel(struct err *e, int sys, const char *ext, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (e->set)
+		return -1;
+	va_start(ap, fmt);
+	*e = (struct err){.set = true, .code = code, .msg = format(fmt, ap), .sys = sys};
+	va_end(ap);
+	err_detail(e, "%s (errno %d)", strerror(sys), sys);
+	return ext && *ext ? err_detail(e, "%s", ext) : -1;
+}
+
+int err_memory(struct err *e)
+{
+	return err_sys(e, ENOMEM, ERR_SYSTEM, "out of memory");
+}
+
 /* Replaces *slot by "a sep b"; both may be NULL. */
 static void join(char **slot, const char *a, const char *sep, const char *b)
 {

@@ -41,6 +41,14 @@ int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format
 int err_sys(struct err *e, int sys, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* The same for a request that the kernel refused: ext is its own sentence (extended ack), "" or
+ * NULL when it gave none, and follows the errno in the details. */
+int err_kernel(struct err *e, int sys, const char *ext, int code, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* "out of memory", ERR_SYSTEM. */
+int err_memory(struct err *e);
+
 /* Adds to the details of an error that is set: "; " between the parts. Returns -1. */
 int err_detail(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

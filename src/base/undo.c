@@ -12,7 +12,7 @@ int undo_push(struct undo *u, undo_fn *run, undo_fn *release, void *arg, struct 
 			run(arg);
 			if (release)
 				release(arg);
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 		}
 		u->steps = p;
 		u->cap = cap;

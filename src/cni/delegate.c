@@ -48,7 +48,7 @@ static int execute(const struct request *req, const char *type, const char *file
 	int ret;
 
 	if (!env)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	run.text = req->text;
 	run.len = req->text_len;
 	ret = plugin_exec(&run, out, len, crashed, e);
@@ -91,7 +91,7 @@ static int push_release(
 
 		free(r);
 		delegate_call(req, type, VERB_DEL, &ignored);
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	}
 	r->req = req;
 	return undo_push(undo, release_run, release_free, r, e);
@@ -105,7 +105,7 @@ static int add_inside(const struct applet *a, const struct request *req, struct 
 	struct outcome *out = calloc(1, sizeof(*out));
 
 	if (!out)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (call_applet(a, &call, out, e)) {
 		outcome_free(out);
 		free(out);

@@ -60,7 +60,7 @@ int plugin_find(const char *path, const char *type, char **file, bool *self, str
 			continue;
 		if (asprintf(&candidate, "%.*s/%s", len, dir, type) < 0) {
 			candidate = NULL;
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 		}
 		if (stat(candidate, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
@@ -407,7 +407,7 @@ static int judge(const struct plugin_run *run, const struct child *c, int status
 			"plugin \"%s\" printed more than %u bytes and was killed", run->type,
 			MAX_OUTPUT);
 	if (c->text.failed || c->errors.failed)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return failed(c, status, run->type, e);
 	return 0;
@@ -468,7 +468,7 @@ int plugin_result(const char *out, size_t len, const char *version, struct resul
 	if (!json_str(json_get(doc, "cniVersion")) || !*json_str(json_get(doc, "cniVersion"))) {
 		json_del(doc, "cniVersion");
 		if (json_set(doc, "cniVersion", json_new_string(*version ? version : "0.1.0")))
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 	}
 	return result_read(r, doc, version, ERR_DECODE, e);
 }

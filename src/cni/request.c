@@ -167,7 +167,7 @@ static int take_pair(struct cni_args *a, char *pair, struct err *e)
 			continue;
 		free(a->values[i]);
 		a->values[i] = strdup(eq + 1);
-		return a->values[i] ? 0 : err_set(e, ERR_SYSTEM, "out of memory");
+		return a->values[i] ? 0 : err_memory(e);
 	}
 	buf_printf(&a->unknown, "%s\"%s=%s\"", a->unknown.len ? " " : "", pair, eq + 1);
 	return 0;
@@ -182,7 +182,7 @@ int request_cni_args(
 	int ret = 0;
 
 	if (!text)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	for (size_t i = 0; known[i]; i++)
 		values[i] = NULL;
 	while (!ret && *req->args && next) {
@@ -244,7 +244,7 @@ int request_valid_set(const struct request *req, struct valid_set *set, struct e
 	set->owners = calloc(n, sizeof(*set->owners));
 	if (!set->list || !set->owners) {
 		valid_set_free(set);
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	}
 	for (; set->len < n; set->len++) {
 		struct attachment *a = &set->list[set->len];

@@ -242,7 +242,7 @@ int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t len, st
 	make_comment(o, own.tag, comment);
 	own.want = want = wanted(n, addrs, len);
 	if (!want)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	for (int i = 0; i < TRIES; i++) {
 		r = add_once(n, &own, addrs, len, comment, &f);
 		if (!nft_raced(r))
@@ -425,7 +425,7 @@ int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len, 
 	make_tag(o, own.tag);
 	own.want = want = wanted(n, addrs, len);
 	if (!want)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	r = own_read(n, &own);
 	if (r)
 		return err_sys(e, -r, ERR_SYSTEM, "failed to read the masquerading rules");
@@ -605,7 +605,7 @@ int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct e
 	snprintf(s.net, sizeof(s.net), "%s-", req->owner.net);
 	s.valid = calloc(valid->len ? valid->len : 1, sizeof(*s.valid));
 	if (!s.valid)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	for (size_t i = 0; i < valid->len; i++)
 		make_tag(&valid->owners[i], s.valid[i]);
 	qsort(s.valid, valid->len, sizeof(*s.valid), by_tag);

@@ -317,7 +317,7 @@ int spoof_check(
 	int r = 1;
 
 	if (!x)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (!make_names(o, &names))
 		return err_set(e, ERR_CHECK, "there is no MAC spoof filter for %s", host_ifname);
 	if (nft_open(&n, e))

@@ -40,7 +40,7 @@ static struct range_set *add_set(struct range_sets *c, size_t len, struct err *e
 		c->list = sets;
 	if (!sets || !set.list) {
 		free(set.list);
-		err_set(e, ERR_SYSTEM, "out of memory");
+		err_memory(e);
 		return NULL;
 	}
 	c->list[c->len] = set;

@@ -1,4 +1,5 @@
 #include "netlink/link.h"
+#include "base/mac.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -271,14 +272,13 @@ void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool is
 }
 
 /* Never 0, the group all links are in: a random MAC address has a bit that is always set. */
-static uint32_t random_group(void)
+static int random_group(uint32_t *group)
 {
 	uint8_t mac[6];
-	uint32_t group;
+	int ret = mac_random(mac);
 
-	mac_random(mac);
-	memcpy(&group, mac, sizeof(group));
-	return group;
+	memcpy(group, mac, sizeof(*group));
+	return ret;
 }
 
 /* The alias is not accepted at creation. It follows in the same send, so that no kill can come in
@@ -305,10 +305,12 @@ int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
 {
 	autoreq req = {0};
 	struct ifinfomsg *hdr = start(&req, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, 0);
-	uint32_t group = n->alias ? random_group() : 0;
-	int ret, failed = 0;
+	uint32_t group = 0;
+	int failed = 0, ret = n->alias ? random_group(&group) : 0;
 	size_t nest, data;
 
+	if (ret)
+		return ret;
 	if (n->up)
 		hdr->ifi_flags = hdr->ifi_change = IFF_UP;
 	nl_put_str(&req, IFLA_IFNAME, n->name);
@@ -515,50 +517,4 @@ int link_each_port(
 	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
 	nl_put_u32(&req, IFLA_MASTER, master);
 	return nl_query(nl, &req, each_port, NULL, &each);
-}
-
-/* ---- MAC addresses ---- */
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool mac_parse(const char *text, uint8_t out[static 6])
-{
-	size_t len = strlen(text), n = 0;
-	bool dotted = len == 14;
-	char sep = len == 17 ? text[2] : '.';
-
-	if (!(len == 17 && (sep == ':' || sep == '-')) && !dotted)
-		return false;
-	for (size_t i = 0; i < len; n++) {
-		int high = hex(text[i]), low = high < 0 ? -1 : hex(text[i + 1]);
-
-		if (low < 0)
-			return false;
-		out[n] = (uint8_t)(high << 4 | low);
-		i += 2;
-		if (i < len && (!dotted || n % 2) && text[i++] != sep)
-			return false;
-	}
-	return n == 6;
-}
-
-const char *mac_format(const uint8_t mac[static 6], char out[static MAC_STRLEN])
-{
-	snprintf(out, MAC_STRLEN, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
-		mac[4], mac[5]);
-	return out;
-}
-
-void mac_random(uint8_t out[static 6])
-{
-	while (getrandom(out, 6, 0) != 6)
-		if (errno != EINTR)
-			abort();
-	out[0] = (uint8_t)((out[0] | 2) & ~1);
 }

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MAC_STRLEN 18
-
 struct link {
 	uint32_t index;
 	char name[IFNAMSIZ];
@@ -138,9 +136,3 @@ int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *
 /* Every link that has this master, in kernel order. fn as in nl_query(). */
 int link_each_port(
 	struct nl *nl, uint32_t master, int (*fn)(const struct link *l, void *arg), void *arg);
-
-/* MAC addresses of 6 bytes: "02:00:..", "02-00-..", "0200.0000.0096". mac_format() writes
- * lower-case with colons and returns out. mac_random() makes a locally administered unicast one. */
-bool mac_parse(const char *text, uint8_t out[static 6]);
-const char *mac_format(const uint8_t mac[static 6], char out[static MAC_STRLEN]);
-void mac_random(uint8_t out[static 6]);

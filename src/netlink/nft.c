@@ -84,7 +84,7 @@ int nft_open(struct nft **out, struct err *e)
 	struct nft *n = calloc(1, sizeof(*n));
 
 	if (!n)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (spare.nl && netns && spare.netns == netns) {
 		n->nl = spare.nl;
 		spare.nl = NULL;

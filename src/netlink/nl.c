@@ -37,7 +37,7 @@ int nl_open(struct nl **out, int protocol, struct err *e)
 	int one = 1;
 
 	if (!nl)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	nl->protocol = protocol;
 	nl->sock = mnl_socket_open2(protocol, SOCK_CLOEXEC);
 	if (!nl->sock) {

@@ -202,7 +202,7 @@ static int parse_iptables(struct port_conds *c, char *text, const char *key, str
 
 	c->list = calloc(max, sizeof(*c->list));
 	if (!list || !c->list)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	for (char *word = strtok_r(text, " \t", &save); word; word = strtok_r(NULL, " \t", &save))
 		w.word[w.len++] = word;
 	while (w.at < w.len)
@@ -254,7 +254,7 @@ int portconds_parse(
 	if (syntax == COND_NONE)
 		return 0;
 	if (text.failed)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (syntax == COND_IPTABLES)
 		return parse_iptables(c, text.data, key, e);
 	wrong = nft_objection(text.data);
@@ -351,7 +351,7 @@ int portconds_apply(
 		c->family == AF_INET ? "ipv4" : "ipv6", c->nft);
 	ctx = text.failed ? NULL : l.ctx_new(0);
 	if (!ctx)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	l.ctx_buffer_error(ctx);
 	ret = l.run_cmd_from_buffer(ctx, text.data);
 	said = ret ? l.ctx_get_error_buffer(ctx) : "";

@@ -1,4 +1,5 @@
 #include "portmap/layout.h"
+#include "base/hex.h"
 
 #include "base/cleanup.h"
 
@@ -219,18 +220,13 @@ void portlayout_put_masqs(struct nft *n, const struct portmaps *m, const bool *w
 
 /* ---- elements ---- */
 
-static uint8_t hex(char c)
-{
-	return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
-
 struct nft_key portlayout_owner_key(const char *hash, size_t index)
 {
 	struct nft_key key = {0};
 	uint8_t bytes[OWNER_HASH / 2];
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)(hex(hash[2 * i]) << 4 | hex(hash[2 * i + 1]));
+		bytes[i] = (uint8_t)hex_byte(hash + 2 * i);
 	nft_key_put(&key, bytes, sizeof(bytes));
 	nft_key_port(&key, (uint16_t)index);
 	return key;

@@ -141,7 +141,7 @@ int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras 
 
 	if (check_chains(&a) || without_yielded(&a, m) || check_gate(&a) ||
 		portlayout_each(m, check_place, &a))
-		return e->set ? -1 : err_set(e, ERR_SYSTEM, "out of memory");
+		return e->set ? -1 : err_memory(e);
 	if (!x->localnet[0])
 		return 0;
 	dev = portlayout_dev_key(x->localnet);

@@ -71,7 +71,7 @@ static int read_extra(const json *o, const char *const *known, json **out, struc
 		if (!*out)
 			*out = json_new_object();
 		if (json_set(*out, json_iter_key(it), json_ref(json_iter_value(it))) < 0)
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 	}
 	return 0;
 }
@@ -235,9 +235,9 @@ static int read_strings(const json *o, const char *key, char ***out, struct err 
 		}
 		(*out)[i] = strdup(json_str(entry));
 		if (!(*out)[i])
-			return err_set(e, ERR_SYSTEM, "out of memory");
+			return err_memory(e);
 	}
-	return *out ? 0 : err_set(e, ERR_SYSTEM, "out of memory");
+	return *out ? 0 : err_memory(e);
 }
 
 static int read_dns(struct dns *dns, const json *o, struct err *e)

@@ -7,7 +7,7 @@
 
 static int no_memory(struct err *e)
 {
-	return err_set(e, ERR_SYSTEM, "out of memory");
+	return err_memory(e);
 }
 
 int result_set_str(char **slot, const char *value, struct err *e)

@@ -79,7 +79,7 @@ static int parse(const char *version, long part[static 3], struct err *e)
 	size_t n = 0;
 
 	if (!copy)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	while (rest && n < 3)
 		text[n++] = strsep(&rest, ".");
 	if (rest)

@@ -265,7 +265,7 @@ json *result_to_json(const struct result *r, const char *version, struct err *e)
 		put_dns(doc, &r->dns, shape, &failed);
 	put_extra(doc, r->extra, &failed);
 	if (failed) {
-		err_set(e, ERR_SYSTEM, "out of memory");
+		err_memory(e);
 		return NULL;
 	}
 	return take_ptr(doc);
@@ -278,5 +278,5 @@ int result_write(const struct result *r, const char *version, struct buf *out, s
 	if (!doc)
 		return -1;
 	json_write(out, doc, cni_shape(version) == SHAPE_C ? JSON_INDENT_SORTED : JSON_INDENT);
-	return out->failed ? err_set(e, ERR_SYSTEM, "out of memory") : 0;
+	return out->failed ? err_memory(e) : 0;
 }

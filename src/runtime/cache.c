@@ -111,7 +111,7 @@ static int open_results(const char *dir, bool create, struct err *e)
 
 	if (asprintf(&path, "%s/results", dir) < 0) {
 		path = NULL;
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	}
 	if (create)
 		ret = file_mkdirs(path, 0700);
@@ -194,7 +194,7 @@ int cache_write(const char *dir, const struct cache_entry *c, bool flush, struct
 	if (doc)
 		json_write(&text, doc, JSON_COMPACT);
 	if (!doc || text.failed)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	/* An entry is one level deeper than the result in it, and larger than both its parts: what
 	 * could not be read again would be lost to GC. */
 	again = json_parse(text.data, text.len, ERR_DECODE, e);

@@ -46,7 +46,7 @@ static int bad(struct err *e, const char *fmt, ...)
 
 static int no_memory(struct err *e)
 {
-	return err_set(e, ERR_SYSTEM, "out of memory");
+	return err_memory(e);
 }
 
 /* A key of a list: spelled exactly, and null is not absent but of a wrong type. */

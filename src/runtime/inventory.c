@@ -457,6 +457,6 @@ json *inventory(const char *conf_dir, const char *cache_dir, struct err *e)
 	if (!s.failed)
 		return doc;
 	json_free(doc);
-	err_set(e, ERR_SYSTEM, "out of memory");
+	err_memory(e);
 	return NULL;
 }

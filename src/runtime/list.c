@@ -62,7 +62,7 @@ static int outside(const char *file, const char *type, const struct attach *a,
 	int ret;
 
 	if (!env)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	ret = plugin_exec(&run, &out, &len, NULL, e);
 	trace_step(start, TRACE_DELEGATE, ret, "exec %s %s", file, call->command);
 	if (ret || !r)
@@ -229,7 +229,7 @@ static int ask_version(
 	size_t len = 0;
 
 	if (!env)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (!plugin_exec(&run, &reply, &len, NULL, e)) {
 		buf_put(out, reply, len);
 		return 0;

@@ -340,7 +340,7 @@ int store_draft(const struct store *s, const struct holder *holder, struct draft
 	d->holder = *holder;
 	buf_printf(&d->text, "%s\r\n%s", holder->id, holder->ifname);
 	if (d->text.failed)
-		return err_set(e, ERR_SYSTEM, "out of memory");
+		return err_memory(e);
 	if (d->text.len >= LEASE_MAX)
 		return err_set(e, ERR_INVALID_ENVIRONMENT, "container ID is too long for a lease");
 	start = trace_start();

@@ -7,7 +7,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/ip.h"
+#include "base/mac.h"
+#include "base/path.h"
 #include "base/undo.h"
+#include "base/vec.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -387,6 +390,86 @@ static void test_hash(void)
 	CHECK_STR(out, "");
 }
 
+static void test_path(void)
+{
+	static const struct {
+		const char *in, *out;
+	} cases[] = {
+		{"", "."},
+		{"/", "/"},
+		{"//", "/"},
+		{".", "."},
+		{"./", "."},
+		{"a", "a"},
+		{"a/", "a"},
+		{"a//b/./c", "a/b/c"},
+		{"a/..", "."},
+		{"a/../b", "b"},
+		{"a/b/../c", "a/c"},
+		{"..", ".."},
+		{"../..", "../.."},
+		{"a/../..", ".."},
+		{"../a/..", ".."},
+		{"../../a", "../../a"},
+		{"/..", "/"},
+		{"/../a", "/a"},
+		{"/a/../..", "/"},
+		{"/a/b/../../c", "/c"},
+		{"/a/...", "/a/..."},
+		{"/.a/..b", "/.a/..b"},
+		{"/var/run/../lib/", "/var/lib"},
+	};
+	char text[64];
+	char *absolute;
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		strcpy(text, cases[i].in);
+		path_clean(text);
+		CHECK_STR(text, cases[i].out);
+	}
+	absolute = path_absolute("a/../b");
+	CHECK(absolute && absolute[0] == '/' && !strcmp(strrchr(absolute, '/'), "/b"));
+	free(absolute);
+	absolute = path_absolute("//x/./y/");
+	CHECK_STR(absolute, "/x/y");
+	free(absolute);
+}
+
+static void test_mac(void)
+{
+	const uint8_t want[6] = {0x02, 0x00, 0xab, 0, 0, 0x96};
+	char text[MAC_STRLEN];
+	uint8_t mac[6];
+
+	CHECK(mac_parse("02:00:AB:00:00:96", mac) && !memcmp(mac, want, 6));
+	CHECK(mac_parse("02-00-ab-00-00-96", mac) && !memcmp(mac, want, 6));
+	CHECK(mac_parse("0200.ab00.0096", mac) && !memcmp(mac, want, 6));
+	CHECK_STR(mac_format(want, text), "02:00:ab:00:00:96");
+	CHECK(!mac_parse("", mac) && !mac_parse("02:00:ab:00:00", mac));
+	CHECK(!mac_parse("02:00:ab:00:00:9g", mac) && !mac_parse("02:00-ab:00:00:96", mac));
+	CHECK(!mac_parse("0200.ab00:0096", mac) && !mac_parse("02:00:ab:00:00:96:", mac));
+	CHECK(!mac_random(mac) && (mac[0] & 3) == 2);
+}
+
+static void test_vec(void)
+{
+	struct pair {
+		int a, b;
+	} *list = NULL;
+	size_t len = 0;
+
+	for (int i = 0; i < 100; i++) {
+		struct pair *p = vec_add(list, len);
+
+		CHECK(p && !p->a && !p->b);
+		*p = (struct pair){i, -i};
+	}
+	CHECK_INT(len, 100);
+	for (int i = 0; i < 100; i++)
+		CHECK(list[i].a == i && list[i].b == -i);
+	free(list);
+}
+
 int main(void)
 {
 	test_ip();
@@ -397,5 +480,8 @@ int main(void)
 	test_buf();
 	test_file();
 	test_hash();
+	test_path();
+	test_mac();
+	test_vec();
 	return check_done();
 }
