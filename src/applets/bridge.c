@@ -1043,11 +1043,12 @@ static int check_rules(const struct request *req, const struct bridge_conf *c,
 
 	if (!addrs)
 		return err_memory(e);
-	for (size_t i = 0; i < r->ips_len; i++)
-		if (!r->ips[i].has_iface ||
-			(r->ips[i].iface >= 0 && (uint64_t)r->ips[i].iface < r->ifaces_len &&
-				!strcmp(r->ifaces[r->ips[i].iface].name, req->ifname)))
+	for (size_t i = 0; i < r->ips_len; i++) {
+		const struct iface *iface = result_ip_iface(r, i);
+
+		if (!iface || !strcmp(iface->name, req->ifname))
 			addrs[n++] = r->ips[i].address;
+	}
 	if (c->macspoofchk && spoof_check(&req->owner, port->name, inside->mac, e))
 		return -1;
 	return c->ip_masq && c->ipam ? ipmasq_check(&req->owner, addrs, n, e) : 0;

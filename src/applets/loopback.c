@@ -172,13 +172,17 @@ static int check_addrs(struct lo *lo, const struct result *prev, struct err *e)
 {
 	for (size_t i = 0; i < prev->ips_len; i++) {
 		const struct ip_config *ip = &prev->ips[i];
+		const struct iface *iface = result_ip_iface(prev, i);
 		struct wanted w = {&ip->address, false};
 		char text[PREFIX_STRLEN];
+		int ret;
 
-		if (!ip->has_iface || ip->iface < 0 || (size_t)ip->iface >= prev->ifaces_len ||
-			strcmp(prev->ifaces[ip->iface].name, LO) != 0)
+		if (!iface || strcmp(iface->name, LO) != 0)
 			continue;
-		addr_each(lo->nl, lo->link.index, ip->address.ip.family, compare_addr, &w);
+		ret = addr_each(lo->nl, lo->link.index, ip->address.ip.family, compare_addr, &w);
+		if (ret < 0)
+			return err_sys(
+				e, -ret, ERR_SYSTEM, "failed to list the addresses of \"%s\"", LO);
 		if (!w.found)
 			return err_set(e, ERR_CHECK, "\"%s\" has no address %s", LO,
 				prefix_format(&ip->address, text));

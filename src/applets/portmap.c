@@ -164,15 +164,11 @@ struct target {
 
 /* The first acceptable one: that of CNI_IFNAME, or one that belongs to no interface of the result
  * (as in results of 0.2.0). */
-static bool acceptable(
-	const struct request *req, const struct result *r, const struct ip_config *ip)
+static bool acceptable(const struct request *req, const struct result *r, size_t i)
 {
-	const struct iface *i;
+	const struct iface *iface = result_ip_iface(r, i);
 
-	if (!ip->has_iface || ip->iface < 0 || (uint64_t)ip->iface >= r->ifaces_len)
-		return true;
-	i = &r->ifaces[ip->iface];
-	return i->sandbox && *i->sandbox && !strcmp(i->name, req->ifname);
+	return !iface || (iface->sandbox && !strcmp(iface->name, req->ifname));
 }
 
 static struct target find_target(const struct request *req, const struct result *r)
@@ -182,7 +178,7 @@ static struct target find_target(const struct request *req, const struct result 
 	for (size_t i = 0; i < r->ips_len; i++) {
 		struct prefix *slot = &t.addr[r->ips[i].address.ip.family == AF_INET6];
 
-		if (!slot->ip.family && acceptable(req, r, &r->ips[i]))
+		if (!slot->ip.family && acceptable(req, r, i))
 			*slot = r->ips[i].address;
 	}
 	return t;

@@ -78,12 +78,12 @@ static int check_indexes(const struct result *r, const char *ifname, struct err 
 		return err_set(e, ERR_INVALID_CONFIG, "no interfaces to configure");
 	for (size_t i = 0; i < r->ips_len; i++) {
 		const struct ip_config *ip = &r->ips[i];
+		const struct iface *iface = result_ip_iface(r, i);
 		char text[PREFIX_STRLEN];
 
 		if (!is_ours(ip))
 			continue;
-		if (ip->iface < 0 || (uint64_t)ip->iface >= r->ifaces_len ||
-			strcmp(r->ifaces[ip->iface].name, ifname) != 0)
+		if (!iface || strcmp(iface->name, ifname) != 0)
 			return err_set(e, ERR_INVALID_CONFIG,
 				"failed to add IP addr %s to \"%s\": invalid interface index",
 				prefix_format(&ip->address, text), ifname);

@@ -82,13 +82,12 @@ int ifcheck(const struct sandbox *sb, const char *ifname, const struct result *r
 	if (link_need(sb->nl, ifname, &l, e))
 		return -1;
 	for (size_t i = 0; i < r->ips_len; i++) {
-		const struct ip_config *ip = &r->ips[i];
+		const struct iface *iface = result_ip_iface(r, i);
 
 		/* Another plugin's interface may have addresses in the result, too. */
-		if (ip->has_iface && ip->iface >= 0 && (uint64_t)ip->iface < r->ifaces_len &&
-			strcmp(r->ifaces[ip->iface].name, ifname) != 0)
+		if (iface && strcmp(iface->name, ifname) != 0)
 			continue;
-		if (check_addr(sb, &l, &ip->address, e))
+		if (check_addr(sb, &l, &r->ips[i].address, e))
 			return -1;
 	}
 	for (size_t i = 0; i < r->routes_len; i++)

@@ -247,6 +247,15 @@ int result_convert(struct result *r, const char *version, struct err *e)
 	return 0;
 }
 
+const struct iface *result_ip_iface(const struct result *r, size_t i)
+{
+	const struct ip_config *ip = &r->ips[i];
+
+	if (!ip->has_iface || ip->iface < 0 || (uint64_t)ip->iface >= r->ifaces_len)
+		return NULL;
+	return &r->ifaces[ip->iface];
+}
+
 const struct iface *result_find_iface(const struct result *r, const char *name, const char *netns)
 {
 	for (size_t i = r->ifaces_len; i-- > 0;) {

@@ -43,7 +43,7 @@ struct ip_config {
 	struct prefix address;
 	struct ip gateway; /* family 0: none */
 	bool has_iface;
-	int64_t iface; /* index into ifaces; not range-checked on reading */
+	int64_t iface; /* index into ifaces, or out of its range: see result_ip_iface() */
 	json *extra;
 };
 
@@ -92,9 +92,9 @@ int result_read(struct result *r, const json *doc, const char *assume, int code,
 int result_read_prev(struct result *r, const json *doc, const char *config_version, struct err *e);
 
 /* Writes it in the given version ("" is 0.1.0), 4 spaces of indentation, no trailing newline.
- * Checks what it emits: interface indexes in range. Fails with e set: unknown version, and for
- * shape A "cannot convert: no valid IP addresses". Fields we do not know are kept in every shape;
- * shape A has no interfaces, so those are lost there. */
+ * Interface indexes are written as they are. Fails with e set: unknown version, and for shape A
+ * "cannot convert: no valid IP addresses". Fields we do not know are kept in every shape; shape A
+ * has no interfaces, so those are lost there. */
 int result_write(const struct result *r, const char *version, struct buf *out, struct err *e);
 
 /* What is left of a result after it was printed in that version and read again: what a caller sees
@@ -131,6 +131,12 @@ int result_read_routes(
 int result_read_dns(struct dns *dns, const json *object, int code, struct err *e);
 void dns_free(struct dns *dns);
 bool dns_empty(const struct dns *dns);
+
+/* The entry of the interface that address i belongs to; NULL when it belongs to none: no index, or
+ * one that names no entry. Such an index (-1, or beyond the end) is legal in what other plugins
+ * hand out, and is passed on as it came; so this is the only way from an address to its interface.
+ */
+const struct iface *result_ip_iface(const struct result *r, size_t i);
 
 /* The entry of the container's own interface: the last with this name and a non-empty sandbox equal
  * to netns. NULL when there is none. */

@@ -2,7 +2,6 @@
 
 #include "base/cleanup.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* The document is built in the order upstream prints it: in shapes A and B that of its fields, in
@@ -219,17 +218,9 @@ static void put_lists(json *doc, const struct result *r, enum cni_shape shape, b
 /* What must hold of any result we hand out. */
 static int check(const struct result *r, enum cni_shape shape, struct err *e)
 {
-	for (size_t i = 0; i < r->ips_len; i++) {
-		const struct ip_config *ip = &r->ips[i];
-
-		if (!ip->address.ip.family)
+	for (size_t i = 0; i < r->ips_len; i++)
+		if (!r->ips[i].address.ip.family)
 			return err_set(e, ERR_DECODE, "ips[%zu] has no address", i);
-		if (shape != SHAPE_A && ip->has_iface &&
-			(ip->iface < 0 || (uint64_t)ip->iface >= r->ifaces_len))
-			return err_set(e, ERR_DECODE,
-				"ips[%zu] refers to interface %" PRId64 " of %zu", i, ip->iface,
-				r->ifaces_len);
-	}
 	for (size_t i = 0; i < r->routes_len; i++)
 		if (!r->routes[i].dst.ip.family)
 			return err_set(e, ERR_DECODE, "routes[%zu] has no destination", i);

@@ -356,8 +356,16 @@ static void test_build(void)
 	ip->has_iface = true;
 	ip->iface = -1;
 	text = written(&r, "1.1.0");
-	CHECK_STR(text, "error: ips[0] refers to interface -1 of 3");
+	CHECK(strstr(text, "\"interface\": -1") != NULL && !result_ip_iface(&r, 0));
+	ip->iface = 3;
+	CHECK(!result_ip_iface(&r, 0));
+	ip->iface = INT64_MIN;
+	CHECK(!result_ip_iface(&r, 0));
 	ip->iface = 2;
+	CHECK(result_ip_iface(&r, 0) == &r.ifaces[2]);
+	ip->has_iface = false;
+	CHECK(!result_ip_iface(&r, 0));
+	ip->has_iface = true;
 	ip->extra = json_new_object();
 	CHECK(!json_set(ip->extra, "k", json_new_int(1)));
 	CHECK(result_add_route(&r, &(struct prefix){0}, &e) != NULL);
