@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "cni/applet.h"
+#include "cni/names.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
 #include "runtime/cache.h"
@@ -812,5 +813,5 @@ const struct applet applet_cnitool = {
 	.name = "cnitool",
 	.help = "Attaches a network namespace to a network, by hand or from a script",
 	.kind = APPLET_TOOL,
-	.tool = cnitool,
+	.program = cnitool,
 };

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "cni/applet.h"
+#include "cni/args.h"
 #include "ipam/rangeconf.h"
 #include "store/lease.h"
 

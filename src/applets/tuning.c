@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/mac.h"
 #include "cni/applet.h"
+#include "cni/args.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
 

@@ -11,6 +11,8 @@
 #include "cni/request.h"
 #include "result/result.h"
 
+#include <stdbool.h>
+
 enum applet_kind { APPLET_MAIN, APPLET_IPAM, APPLET_META, APPLET_TOOL };
 
 /* What an ADD fills in: the result in our own form, which the runner converts to the config's
@@ -29,16 +31,24 @@ struct applet {
 
 	/* The verbs. Environment, config, name and versions are checked before they are called;
 	 * the namespace is known not to be our own (ADD, DEL). Each returns 0, or -1 with e set.
-	 * A missing verb succeeds and does nothing; a missing add is not an applet but a tool. */
+	 * A missing verb succeeds and does nothing. */
 	int (*add)(const struct request *req, struct reply *reply, struct err *e);
 	int (*del)(const struct request *req, struct err *e);
 	int (*check)(const struct request *req, struct err *e);
 	int (*gc)(const struct request *req, struct err *e);
 	int (*status)(const struct request *req, struct err *e);
 
-	/* Tools only: the whole program. Returns the exit status. */
-	int (*tool)(int argc, char **argv);
+	/* A program of its own, beside the plugin (dhcp is its own daemon) or instead of one
+	 * (APPLET_TOOL, which has nothing else): it runs when the applet is called with arguments
+	 * and without CNI_COMMAND. NULL: none. Returns the exit status. */
+	int (*program)(int argc, char **argv);
 };
+
+/* Whether it has verbs. */
+static inline bool applet_is_plugin(const struct applet *a)
+{
+	return a->kind != APPLET_TOOL;
+}
 
 /* All applets, sorted by name; NULL-terminated. Generated. */
 extern const struct applet *const applets[];

@@ -47,13 +47,6 @@ int request_prev_result(const struct request *req, struct result *r, bool *prese
 int request_runtime_config(const struct request *req, const json **out, struct err *e);
 int request_args_cni(const struct request *req, const json **out, struct err *e);
 
-/* CNI_ARGS as host-local, static, bridge, macvlan, tap and tuning parse it: pairs split at ';',
- * exactly one '=' each, keys case-sensitive, unknown keys refused unless IgnoreUnknown is true
- * (protocol.md 5.3). `known` is a NULL-terminated list of keys; values[i] receives the value of
- * known[i], owned by the caller, or stays NULL. */
-int request_cni_args(
-	const struct request *req, const char *const *known, char **values, struct err *e);
-
 /* The set of valid attachments of a GC: both spellings of the key; absent, null and empty alike
  * mean that none is valid (protocol.md, section 7). */
 struct valid_set {
@@ -69,9 +62,3 @@ bool valid_set_has(const struct valid_set *set, const char *id, const char *ifna
 bool valid_set_has_id(const struct valid_set *set, const char *id);
 /* By hash, as owner_parse() yields it. */
 bool valid_set_has_hash(const struct valid_set *set, const char *hash);
-
-/* Name rules of the spec: ^[a-zA-Z0-9][a-zA-Z0-9_.-]*$, and interface names (1 to 15 bytes, not "."
- * or "..", no '/', ':' or white space). NULL when fine, else the error text; *details is set to an
- * addition or NULL. */
-bool name_valid(const char *name);
-const char *ifname_invalid(const char *name, const char **details);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/trace.h"
+#include "cni/names.h"
 #include "netlink/netns.h"
 
 #include <signal.h>
@@ -329,11 +330,13 @@ void write_error(const struct err *e, const char *version, struct buf *out)
 	buf_puts(out, "\n}");
 }
 
-/* Without a command it is a person or a package test that calls: say what this is. The first two
- * lines are the ones tools parse. */
+/* Without a command it is a person, or a program that asks for the version: say what this is. The
+ * first two lines are parsed. In the first, clients want a semantic version and compare it with
+ * those of the reference plugins (nerdctl: at least 1.1.0), so it is the release of theirs that we
+ * are level with, and our own stands where semver.org, item 10, has build metadata. */
 static int introduce(const struct applet *a)
 {
-	fprintf(stderr, "CNI %s plugin cnibox " CNIBOX_VERSION "\n", a->name);
+	fprintf(stderr, "CNI %s plugin v" CNIBOX_REFERENCE "+cnibox." CNIBOX_VERSION "\n", a->name);
 	fputs("CNI protocol versions supported: ", stderr);
 	for (size_t i = 0, n = 0; i < cni_versions_len; i++)
 		if (supported(a, cni_versions[i]))
@@ -409,12 +412,12 @@ static int run_from_stdin(const struct applet *a, struct call *call)
 	return status;
 }
 
-int run_applet(const struct applet *a)
+static int run_plugin(const struct applet *a)
 {
 	struct call call;
 	autoerr e = {0};
 
-	if (a->tool || !*env("CNI_COMMAND"))
+	if (!*env("CNI_COMMAND"))
 		return introduce(a);
 	/* A reader that went away is an error to report, not a reason to die half done. */
 	signal(SIGPIPE, SIG_IGN);
@@ -427,4 +430,13 @@ int run_applet(const struct applet *a)
 		return print(&text, &e) ? print_error(&e, NULL) : 0;
 	}
 	return run_from_stdin(a, &call);
+}
+
+int run_applet(const struct applet *a, int argc, char **argv)
+{
+	/* `dhcp daemon`: arguments are for a person's program, a command in the environment is for
+	 * a plugin. */
+	bool as_program = a->program && argc > 1 && !*env("CNI_COMMAND");
+
+	return as_program || !applet_is_plugin(a) ? a->program(argc, argv) : run_plugin(a);
 }

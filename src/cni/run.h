@@ -45,5 +45,6 @@ void write_versions(const struct applet *a, struct buf *out);
 /* The error object of the spec, 4 spaces of indentation, no trailing newline. */
 void write_error(const struct err *e, const char *version, struct buf *out);
 
-/* The applet as a program. Returns the exit status. */
-int run_applet(const struct applet *a);
+/* The applet as a program, called by the name argv[0]: as a plugin, or as its own program where it
+ * has one and is not called as a plugin. Returns the exit status. */
+int run_applet(const struct applet *a, int argc, char **argv);

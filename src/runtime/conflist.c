@@ -2,7 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "cni/request.h"
+#include "cni/names.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -98,8 +98,8 @@ static int call_plugin(const struct conflist *l, size_t i, enum verb verb, const
 	if (self)
 		applet = applet_find(type);
 	call = as_call(a, verb, &text);
-	return applet && !applet->tool ? inside(applet, &call, l->version, r, e)
-				       : outside(file, type, a, &call, l->version, r, e);
+	return applet && applet_is_plugin(applet) ? inside(applet, &call, l->version, r, e)
+						  : outside(file, type, a, &call, l->version, r, e);
 }
 
 /* libcni's words around a plugin's error. The name is only there when the plugin's own object has
@@ -286,7 +286,7 @@ int list_version(const struct conflist *l, size_t plugin, const struct attach *a
 	if (plugin_find(a->path, type, &file, &self, e))
 		return -1;
 	applet = self ? applet_find(type) : NULL;
-	if (applet && !applet->tool)
+	if (applet && applet_is_plugin(applet))
 		write_versions(applet, &reply);
 	else if (ask_version(file, type, a, &reply, e))
 		return -1;

@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "base/cleanup.h"
-#include "cni/request.h"
+#include "cni/args.h"
 
 #include <string.h>
 

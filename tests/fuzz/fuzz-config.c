@@ -21,15 +21,6 @@
 #include <linux/mount.h>
 #endif
 
-/* Of main.c, which has a main() that is not wanted here. */
-const struct applet *applet_find(const char *name)
-{
-	for (size_t i = 0; applets[i]; i++)
-		if (!strcmp(applets[i]->name, name))
-			return applets[i];
-	return NULL;
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static void must(int failed, const char *what)
@@ -105,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (applets[count])
 		count++;
 	a = applets[data[0] % count];
-	if (a->tool)
+	if (!applet_is_plugin(a))
 		return 0;
 	end = memchr(data + 2, '\n', size - 2);
 	if (!end)
