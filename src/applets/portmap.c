@@ -2,7 +2,9 @@
  * the plugin that makes the interface; hands its result on. docs/portmap.md. */
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "cni/applet.h"
+#include "filter/change.h"
 #include "netlink/addr.h"
 #include "netlink/ct.h"
 #include "netlink/link.h"
@@ -438,12 +440,6 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 	return m.len ? install(req, &c, &t, &m, reply, e) : 0;
 }
 
-/* A kernel without nf_tables has no mappings either. */
-static bool no_nftables(int r)
-{
-	return r == -EOPNOTSUPP || r == -EPROTONOSUPPORT || r == -EAFNOSUPPORT || r == -EINVAL;
-}
-
 static int del_one(struct nft *n, const char *hash, bool *had, struct err *e)
 {
 	autoportmaps was = {0};
@@ -461,17 +457,10 @@ static int del(const struct request *req, struct err *e)
 	autoresult prev = {0};
 	autonft *n = NULL;
 	bool had, present;
-	uint32_t genid;
-	int ret;
+	int ret = change_open(&n, e);
 
-	if (nft_open(&n, e)) {
-		if (no_nftables(-e->sys))
-			err_clear(e);
-		return e->set ? -1 : 0;
-	}
-	ret = nft_genid(n, &genid);
-	if (no_nftables(ret))
-		return 0;
+	if (ret <= 0)
+		return ret;
 	del_one(n, req->owner.hash, &had, e);
 	if (request_prev_result(req, &prev, &present, NULL, &ignored))
 		result_free(&prev);
@@ -521,16 +510,33 @@ struct gc {
 static int take_dead(const struct owner_ref *ref, void *arg)
 {
 	struct gc *g = arg;
-	void *p;
+	char(*p)[OWNER_HASH + 1];
 
-	if (strcmp(ref->net, g->req->owner.net) != 0 || valid_set_has_hash(g->valid, ref->hash))
+	if (!change_is_stale(g->req, g->valid, ref))
 		return 0;
-	p = reallocarray(g->dead, g->len + 1, sizeof(*g->dead));
+	p = vec_add(g->dead, g->len);
 	if (!p)
 		return -ENOMEM;
-	g->dead = p;
-	memcpy(g->dead[g->len++], ref->hash, sizeof(*g->dead));
+	memcpy(*p, ref->hash, sizeof(*p));
 	return 0;
+}
+
+static void collect(struct nft *n, struct gc *g, struct err *e)
+{
+	int ret = portrules_owners(n, take_dead, g);
+	bool had;
+
+	if (ret)
+		err_sys(e, -ret, ERR_SYSTEM, "cannot list the port mappings");
+	for (size_t i = 0; i < g->len; i++) {
+		autoerr one = {0};
+
+		del_one(n, g->dead[i], &had, &one);
+		err_merge(e, &one);
+	}
+	ret = g->len ? 0 : portrules_sweep(n);
+	if (ret && !e->set)
+		err_sys(e, -ret, ERR_SYSTEM, "cannot remove the table of the port mappings");
 }
 
 static int gc(const struct request *req, struct err *e)
@@ -538,26 +544,11 @@ static int gc(const struct request *req, struct err *e)
 	struct valid_set valid = {0};
 	struct gc g = {.req = req, .valid = &valid};
 	autonft *n = NULL;
-	bool had;
-	int ret;
 
 	if (request_valid_set(req, &valid, e))
 		return -1;
-	if (!nft_open(&n, e)) {
-		ret = portrules_owners(n, take_dead, &g);
-		if (ret && !no_nftables(ret))
-			err_sys(e, -ret, ERR_SYSTEM, "cannot list the port mappings");
-		for (size_t i = 0; i < g.len; i++) {
-			autoerr one = {0};
-
-			del_one(n, g.dead[i], &had, &one);
-			err_merge(e, &one);
-		}
-		ret = g.len ? 0 : portrules_sweep(n);
-		if (ret && !no_nftables(ret) && !e->set)
-			err_sys(e, -ret, ERR_SYSTEM,
-				"cannot remove the table of the port mappings");
-	}
+	if (change_open(&n, e) > 0)
+		collect(n, &g, e);
 	free(g.dead);
 	valid_set_free(&valid);
 	return e->set ? -1 : 0;

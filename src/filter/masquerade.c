@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "filter/change.h"
 #include "netlink/nft.h"
 #include "netlink/nl.h"
 
@@ -15,9 +16,6 @@
 static const struct nft_table masq = {NFPROTO_INET, "cni_plugins_masquerade"};
 #define CHECKS "masq_checks"
 #define ENTRY  "postrouting"
-
-/* How often a change is tried again when somebody else changed the same objects meanwhile. */
-#define TRIES 16
 
 /* "<network>-<ifname:id>", each as 16 hex digits. */
 #define TAG_LEN (OWNER_NET + 1 + 16)
@@ -126,8 +124,12 @@ static int own_take(const struct nft_rule_info *r, void *arg)
 
 static int own_read(struct nft *n, struct own *own)
 {
+	int ret;
+
 	own_reset(own);
-	return nft_rules(n, &masq, CHECKS, own_take, own_reset, own);
+	ret = nft_rules(n, &masq, CHECKS, own_take, own_reset, own);
+	/* No chain, no rules. */
+	return ret == -ENOENT ? 0 : ret;
 }
 
 struct entry {
@@ -171,7 +173,7 @@ static int entry_right(struct nft *n)
 	}
 	nft_begin(n, 0);
 	r = nft_rules(n, &masq, ENTRY, entry_take, entry_reset, en);
-	return r ? r : !en->wrong && en->seen == ENTRY_RULES;
+	return r == -ENOENT ? 0 : r ? r : !en->wrong && en->seen == ENTRY_RULES;
 }
 
 static rule_text *wanted(struct nft *n, const struct prefix *addrs, size_t len)
@@ -230,9 +232,9 @@ int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t len, st
 	__attribute__((cleanup(own_free))) struct own own = {.want_len = len};
 	char comment[NFT_COMMENT_SIZE];
 	autofree rule_text *want = NULL;
-	struct nft_failure f = {0};
+	struct change c = {0};
 	autonft *n = NULL;
-	int r = 0;
+	int ret = 0;
 
 	if (!len)
 		return 0;
@@ -243,15 +245,12 @@ int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t len, st
 	own.want = want = wanted(n, addrs, len);
 	if (!want)
 		return err_memory(e);
-	for (int i = 0; i < TRIES; i++) {
-		r = add_once(n, &own, addrs, len, comment, &f);
-		if (!nft_raced(r))
-			break;
-	}
-	if (!r)
-		return 0;
-	err_sys(e, -r, ERR_SYSTEM, "failed to set up masquerading of network %s", o->network);
-	return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
+	c.n = n;
+	while (change_again(&c, &ret))
+		ret = add_once(n, &own, addrs, len, comment, &c.failure);
+	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
+			     "failed to set up masquerading of network %s", o->network)
+		   : 0;
 }
 
 /* ---- DEL ---- */
@@ -262,33 +261,37 @@ static int take_use(const struct nft_chain_info *c, void *arg)
 	return 0;
 }
 
-/* Removes the table when nobody has a rule in it any more. The generation number makes sure that
- * none came in after the look. */
+/* Removes the table if nobody has a rule in it. The generation number makes sure that none came in
+ * after the look. */
+static int remove_once(struct nft *n, struct nft_failure *f)
+{
+	struct own own = {0};
+	uint32_t use = 0, genid;
+	int ret = nft_genid(n, &genid);
+
+	if (!ret)
+		ret = nft_chain_get(n, &masq, CHECKS, take_use, &use);
+	/* The entry chain's goto counts as one use. */
+	if (ret || use > 1)
+		return ret == -ENOENT ? 0 : ret;
+	ret = own_read(n, &own);
+	own_free(&own);
+	if (ret || own.others)
+		return ret;
+	nft_begin(n, genid);
+	nft_table_del(n, &masq);
+	return nft_commit(n, f);
+}
+
 static int remove_empty(struct nft *n)
 {
-	uint32_t use = 0, genid;
-	struct own own = {0};
-	int r = 0;
+	struct change c = {.n = n};
+	int ret = 0;
 
-	for (int i = 0; i < TRIES; i++) {
-		r = nft_genid(n, &genid);
-		if (!r)
-			r = nft_chain_get(n, &masq, CHECKS, take_use, &use);
-		/* The entry chain's goto counts as one use. */
-		if (r || use > 1)
-			break;
-		r = own_read(n, &own);
-		own_free(&own);
-		if (r || own.others)
-			break;
-		nft_begin(n, genid);
-		nft_table_del(n, &masq);
-		r = nft_commit(n, NULL);
-		if (!nft_raced(r))
-			break;
-	}
+	while (change_again(&c, &ret))
+		ret = remove_once(n, &c.failure);
 	/* An empty table that is too busy to be removed does no harm. */
-	return nft_raced(r) ? 0 : r;
+	return nft_raced(ret) ? 0 : ret;
 }
 
 /* Deletes what own->tag matches; the last rule takes the table along in the same transaction. */
@@ -313,24 +316,15 @@ static int del_once(struct nft *n, struct own *own, bool with_table, struct nft_
 	return r || last ? r : remove_empty(n);
 }
 
-/* A kernel without nf_tables has nothing to remove. */
-static bool no_nftables(int r)
-{
-	return r == -EINVAL || r == -EOPNOTSUPP || r == -EPROTONOSUPPORT;
-}
-
-static int del_nft(struct nft *n, const struct owner *o, struct nft_failure *f)
+static int del_nft(struct nft *n, const struct owner *o, struct change *c)
 {
 	__attribute__((cleanup(own_free))) struct own own = {0};
-	int r = 0;
+	int ret = 0;
 
 	make_tag(o, own.tag);
-	for (int i = 0; i < TRIES; i++) {
-		r = del_once(n, &own, i < TRIES / 2, f);
-		if (!nft_raced(r))
-			break;
-	}
-	return r;
+	while (change_again(c, &ret))
+		ret = del_once(n, &own, c->attempt <= CHANGE_PATIENCE, &c->failure);
+	return ret;
 }
 
 /* ---- upstream's iptables form ---- */
@@ -367,45 +361,39 @@ static int old_del_once(
 	return r;
 }
 
-static int old_del(
-	struct nft *n, const struct nft_table *t, const char *chain, struct nft_failure *f)
+static int old_del(struct change *c, const struct nft_table *t, const char *chain)
 {
-	int r = 0;
+	int ret = 0;
 
-	for (int i = 0; i < TRIES; i++) {
-		r = old_del_once(n, t, chain, f);
-		if (!nft_raced(r))
-			break;
-	}
-	return r;
+	while (change_again(c, &ret))
+		ret = old_del_once(c->n, t, chain, &c->failure);
+	return ret;
 }
 
 int ipmasq_del(const struct owner *o, struct err *e)
 {
-	struct nft_failure f = {0};
+	struct change c = {0};
 	char chain[OLD_NAME + 1];
-	autoerr open_error = {0};
 	autonft *n = NULL;
-	int r;
+	int ret = change_open(&n, e);
 
-	if (nft_open(&n, &open_error)) {
-		if (!no_nftables(-open_error.sys))
-			err_merge(e, &open_error);
-		return e->set ? -1 : 0;
-	}
-	r = del_nft(n, o, &f);
-	if (no_nftables(r) && nft_table_get(n, &masq) == r)
-		return 0;
+	if (ret <= 0)
+		return ret;
+	c.n = n;
+	ret = del_nft(n, o, &c);
 	old_name(o->network, o->id, chain);
 	for (size_t i = 0; i < array_len(old_tables); i++) {
-		int old = old_del(n, &old_tables[i], chain, &f);
+		struct change old = {.n = n};
+		int one = old_del(&old, &old_tables[i], chain);
 
-		r = r ? r : old;
+		if (one && !ret) {
+			ret = one;
+			c.failure = old.failure;
+		}
 	}
-	if (!r)
-		return 0;
-	err_sys(e, -r, ERR_SYSTEM, "failed to remove the masquerading of network %s", o->network);
-	return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
+	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
+			     "failed to remove the masquerading of network %s", o->network)
+		   : 0;
 }
 
 /* ---- CHECK ---- */
@@ -483,7 +471,7 @@ static int sweep_take(const struct nft_rule_info *r, void *arg)
 
 /* As in del_once(), the last rules take the table along; one that is empty all the same (a DEL was
  * killed) goes too. */
-static int gc_once(struct nft *n, struct sweep *s, bool with_table)
+static int gc_once(struct nft *n, struct sweep *s, bool with_table, struct nft_failure *f)
 {
 	uint32_t genid;
 	int r = nft_genid(n, &genid);
@@ -491,6 +479,7 @@ static int gc_once(struct nft *n, struct sweep *s, bool with_table)
 
 	sweep_reset(s);
 	r = r ? r : nft_rules(n, &masq, CHECKS, sweep_take, sweep_reset, s);
+	r = r == -ENOENT ? 0 : r;
 	if (r || !s->handles.len)
 		return r || s->others ? r : remove_empty(n);
 	last = with_table && !s->others;
@@ -499,7 +488,7 @@ static int gc_once(struct nft *n, struct sweep *s, bool with_table)
 		nft_table_del(n, &masq);
 	else
 		nft_rules_del(n, &masq, CHECKS, &s->handles);
-	r = nft_commit(n, NULL);
+	r = nft_commit(n, f);
 	return r || last || s->others ? r : remove_empty(n);
 }
 
@@ -582,8 +571,11 @@ static int old_gc(struct nft *n, const struct nft_table *t, const char *network,
 	struct old_sweep s = {.network = network, .valid = valid};
 	int r = nft_rules(n, t, "POSTROUTING", old_sweep_take, old_sweep_reset, &s);
 
+	r = r == -ENOENT ? 0 : r;
+
 	for (size_t i = 0; i < s.len; i++) {
-		int one = old_del(n, t, s.chains[i], NULL);
+		struct change c = {.n = n};
+		int one = old_del(&c, t, s.chains[i]);
 
 		r = r ? r : one;
 	}
@@ -591,37 +583,42 @@ static int old_gc(struct nft *n, const struct nft_table *t, const char *network,
 	return r;
 }
 
+static int valid_tags(struct sweep *s, const struct valid_set *valid)
+{
+	s->valid = calloc(valid->len ? valid->len : 1, sizeof(*s->valid));
+	if (!s->valid)
+		return -1;
+	for (size_t i = 0; i < valid->len; i++)
+		make_tag(&valid->owners[i], s->valid[i]);
+	s->valid_len = valid->len;
+	qsort(s->valid, s->valid_len, sizeof(*s->valid), by_tag);
+	return 0;
+}
+
 int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct err *e)
 {
-	struct sweep s = {.valid_len = valid->len};
+	struct change c = {0};
+	struct sweep s = {0};
 	autonft *n = NULL;
-	uint32_t genid;
-	int r = 0;
+	int ret = change_open(&n, e);
 
-	if (nft_open(&n, e))
-		return -1;
-	if (no_nftables(nft_genid(n, &genid)))
-		return 0;
+	if (ret <= 0)
+		return ret;
 	snprintf(s.net, sizeof(s.net), "%s-", req->owner.net);
-	s.valid = calloc(valid->len ? valid->len : 1, sizeof(*s.valid));
-	if (!s.valid)
+	if (valid_tags(&s, valid))
 		return err_memory(e);
-	for (size_t i = 0; i < valid->len; i++)
-		make_tag(&valid->owners[i], s.valid[i]);
-	qsort(s.valid, valid->len, sizeof(*s.valid), by_tag);
-	for (int i = 0; i < TRIES; i++) {
-		r = gc_once(n, &s, i < TRIES / 2);
-		if (!nft_raced(r))
-			break;
-	}
+	c.n = n;
+	ret = 0;
+	while (change_again(&c, &ret))
+		ret = gc_once(n, &s, c.attempt <= CHANGE_PATIENCE, &c.failure);
 	nft_handles_free(&s.handles);
 	free(s.valid);
 	for (size_t i = 0; i < array_len(old_tables); i++) {
 		int old = old_gc(n, &old_tables[i], req->network, valid);
 
-		r = r ? r : old;
+		ret = ret ? ret : old;
 	}
-	return r ? err_sys(e, -r, ERR_SYSTEM, "failed to collect the masquerading of network %s",
-			   req->network)
-		 : 0;
+	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
+			     "failed to collect the masquerading of network %s", req->network)
+		   : 0;
 }

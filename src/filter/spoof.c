@@ -1,6 +1,8 @@
 #include "filter/spoof.h"
 
 #include "base/cleanup.h"
+#include "base/vec.h"
+#include "filter/change.h"
 #include "netlink/nft.h"
 
 #include <errno.h>
@@ -14,8 +16,6 @@
 static const struct nft_table nat = {NFPROTO_BRIDGE, "nat"};
 #define BASE    "PREROUTING"
 #define MADE_BY "cnibox macspoofchk"
-
-#define TRIES 16
 
 struct names {
 	char iface[NFT_NAME_MAXLEN]; /* cni-br-iface-<id>-<ifname> */
@@ -149,25 +149,22 @@ static int add_once(struct nft *n, const struct names *names, const char *host_i
 int spoof_add(
 	const struct owner *o, const char *host_ifname, const uint8_t mac[static 6], struct err *e)
 {
-	struct nft_failure f = {0};
 	struct names names;
+	struct change c = {0};
 	autonft *n = NULL;
-	int r = 0;
+	int ret = 0;
 
 	if (!make_names(o, &names))
 		return err_set(e, ERR_INVALID_ENVIRONMENT,
 			"container ID %s is too long for the MAC spoof filter", o->id);
 	if (nft_open(&n, e))
 		return -1;
-	for (int i = 0; i < TRIES; i++) {
-		r = add_once(n, &names, host_ifname, mac, &f);
-		if (!nft_raced(r))
-			break;
-	}
-	if (!r)
-		return 0;
-	err_sys(e, -r, ERR_SYSTEM, "failed to set up the MAC spoof filter of %s", host_ifname);
-	return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
+	c.n = n;
+	while (change_again(&c, &ret))
+		ret = add_once(n, &names, host_ifname, mac, &c.failure);
+	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
+			     "failed to set up the MAC spoof filter of %s", host_ifname)
+		   : 0;
 }
 
 /* ---- DEL ---- */
@@ -195,78 +192,75 @@ static void base_reset(void *arg)
 }
 
 /* Removes base chain and table if they are ours and not used any more. */
-static int remove_base(struct nft *n)
+static int remove_once(struct nft *n, struct nft_failure *f)
 {
 	char comment[NFT_COMMENT_SIZE];
 	struct base b = {0};
 	uint32_t genid;
-	int r = 0;
+	int ret = nft_chain_get(n, &nat, BASE, base_take, &b);
 
-	for (int i = 0; i < TRIES; i++) {
-		base_reset(&b);
-		r = nft_chain_get(n, &nat, BASE, base_take, &b);
-		if (r || !b.idle)
-			break;
-		r = nft_genid(n, &genid);
-		if (!r)
-			r = nft_table_comment(n, &nat, comment);
-		base_reset(&b);
-		if (!r)
-			r = nft_chains(n, &nat, base_take, base_reset, &b);
-		if (r || !b.idle)
-			break;
-		nft_begin(n, genid);
-		if (!b.others && !strcmp(comment, MADE_BY))
-			nft_table_del(n, &nat);
-		else
-			nft_chain_del(n, &nat, BASE);
-		r = nft_commit(n, NULL);
-		if (!nft_raced(r))
-			break;
-	}
-	return nft_raced(r) ? 0 : r;
+	if (ret || !b.idle)
+		return ret == -ENOENT ? 0 : ret;
+	ret = nft_genid(n, &genid);
+	if (!ret)
+		ret = nft_table_comment(n, &nat, comment);
+	base_reset(&b);
+	if (!ret)
+		ret = nft_chains(n, &nat, base_take, base_reset, &b);
+	if (ret || !b.idle)
+		return ret;
+	nft_begin(n, genid);
+	if (!b.others && !strcmp(comment, MADE_BY))
+		nft_table_del(n, &nat);
+	else
+		nft_chain_del(n, &nat, BASE);
+	return nft_commit(n, f);
 }
 
-/* A kernel without nf_tables has nothing to remove. */
-static bool no_nftables(int r)
+static int remove_base(struct nft *n)
 {
-	return r == -EINVAL || r == -EOPNOTSUPP || r == -EPROTONOSUPPORT;
+	struct change c = {.n = n};
+	int ret = 0;
+
+	while (change_again(&c, &ret))
+		ret = remove_once(n, &c.failure);
+	/* What is too busy to be removed does no harm. */
+	return nft_raced(ret) ? 0 : ret;
+}
+
+static int del_once(struct nft *n, const struct names *names, struct nft_failure *f)
+{
+	int ret;
+
+	nft_begin(n, 0);
+	ret = put_removal(n, names);
+	return ret > 0 ? nft_commit(n, f) : ret;
 }
 
 int spoof_del(const struct owner *o, struct err *e)
 {
-	autoerr open_error = {0};
-	struct nft_failure f = {0};
+	struct change c = {0};
 	struct names names;
 	autonft *n = NULL;
-	int r = 0;
+	int ret;
 
 	if (!make_names(o, &names))
 		return 0; /* nothing can have been made under such a name */
-	if (nft_open(&n, &open_error)) {
-		if (!no_nftables(-open_error.sys))
-			err_merge(e, &open_error);
-		return e->set ? -1 : 0;
-	}
-	for (int i = 0; i < TRIES; i++) {
-		nft_begin(n, 0);
-		r = put_removal(n, &names);
-		if (i == 0 && no_nftables(r))
-			return 0;
-		if (r > 0)
-			r = nft_commit(n, &f);
-		if (!nft_raced(r))
-			break;
-	}
+	ret = change_open(&n, e);
+	if (ret <= 0)
+		return ret;
+	c.n = n;
+	ret = 0;
+	while (change_again(&c, &ret))
+		ret = del_once(n, &names, &c.failure);
 	/* Also where nothing was left but that: a DEL may have been killed before it came so far.
 	 */
-	if (!r)
-		r = remove_base(n);
-	if (!r)
-		return 0;
-	err_sys(e, -r, ERR_SYSTEM, "failed to remove the MAC spoof filter of %s in container %s",
-		o->ifname, o->id);
-	return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
+	if (!ret)
+		ret = remove_base(n);
+	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
+			     "failed to remove the MAC spoof filter of %s in container %s",
+			     o->ifname, o->id)
+		   : 0;
 }
 
 /* ---- CHECK ---- */
@@ -349,7 +343,7 @@ int spoof_check(
 /* Chains of attachments of the network that are not valid any more: upstream's chains do not tell
  * their network and are left alone. */
 struct sweep {
-	const char *net;
+	const struct request *req;
 	const struct valid_set *valid;
 	char **chains; /* each owned */
 	size_t len;
@@ -376,17 +370,15 @@ static int sweep_chain(const struct nft_chain_info *c, void *arg)
 {
 	struct sweep *s = arg;
 	struct owner_ref ref;
-	char **grown;
+	char **name;
 
-	if (!owner_parse(c->comment, &ref) || strcmp(ref.net, s->net) != 0 ||
-		valid_set_has_hash(s->valid, ref.hash))
+	if (!owner_parse(c->comment, &ref) || !change_is_stale(s->req, s->valid, &ref))
 		return 0;
-	grown = reallocarray(s->chains, s->len + 1, sizeof(*grown));
-	if (!grown)
+	name = vec_add(s->chains, s->len);
+	if (!name)
 		return -ENOMEM;
-	s->chains = grown;
-	s->chains[s->len] = strdup(c->name);
-	return s->chains[s->len] ? (s->len++, 0) : -ENOMEM;
+	*name = strdup(c->name);
+	return *name ? 0 : -ENOMEM;
 }
 
 static void sweep_jumps_reset(void *arg)
@@ -406,7 +398,7 @@ static int sweep_jump(const struct nft_rule_info *r, void *arg)
 	return 0;
 }
 
-static int gc_once(struct nft *n, struct sweep *s)
+static int gc_once(struct nft *n, struct sweep *s, struct nft_failure *f)
 {
 	int r;
 
@@ -425,27 +417,24 @@ static int gc_once(struct nft *n, struct sweep *s)
 		nft_chain_flush(n, &nat, s->chains[i]);
 	for (size_t i = 0; i < s->len; i++)
 		nft_chain_del(n, &nat, s->chains[i]);
-	r = nft_commit(n, NULL);
+	r = nft_commit(n, f);
 	return r ? r : remove_base(n);
 }
 
 int spoof_gc(const struct request *req, const struct valid_set *valid, struct err *e)
 {
-	__attribute__((cleanup(sweep_free))) struct sweep s = {
-		.net = req->owner.net, .valid = valid};
+	__attribute__((cleanup(sweep_free))) struct sweep s = {.req = req, .valid = valid};
+	struct change c = {0};
 	autonft *n = NULL;
-	int r = 0;
+	int ret = change_open(&n, e);
 
-	if (nft_open(&n, e))
-		return -1;
-	for (int i = 0; i < TRIES; i++) {
-		r = gc_once(n, &s);
-		if (i == 0 && no_nftables(r))
-			return 0;
-		if (!nft_raced(r))
-			break;
-	}
-	return r ? err_sys(e, -r, ERR_SYSTEM,
-			   "failed to collect the MAC spoof filters of network %s", req->network)
-		 : 0;
+	if (ret <= 0)
+		return ret;
+	c.n = n;
+	ret = 0;
+	while (change_again(&c, &ret))
+		ret = gc_once(n, &s, &c.failure);
+	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
+			     "failed to collect the MAC spoof filters of network %s", req->network)
+		   : 0;
 }

@@ -237,12 +237,75 @@ static void drain(struct nft *n)
 			return;
 }
 
-int nft_commit(struct nft *n, struct nft_failure *f)
+/* ---- what the kernel lacks ---- */
+
+/* Statements and matches that are modules of their own; the other ones we use are in nf_tables
+ * itself. Those that name a set or a chain (lookup, immediate) are refused with -ENOENT for that,
+ * too, and must not be listed. */
+static const char *const modular[] = {"masq", "nat", "fib", "ct"};
+
+/* The chain type or expression that may be what is missing; blamed: nl_blamed(). */
+static bool find_lack(const struct nlmsghdr *msg, uint32_t blamed, struct nft_failure *f)
+{
+	const struct nlattr *a[NFTA_CHAIN_MAX + 1], *data;
+	struct nft_rule_info rule;
+	const char *name;
+
+	if (msg->nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWCHAIN)) {
+		nl_parse(msg, sizeof(struct nfgenmsg), a, NFTA_CHAIN_MAX);
+		if (!a[NFTA_CHAIN_TYPE] ||
+			(blamed && (const char *)msg + blamed != (const char *)a[NFTA_CHAIN_TYPE]))
+			return false;
+		name = nl_str(a[NFTA_CHAIN_TYPE]);
+		snprintf(f->lacks, sizeof(f->lacks), "chains of type %s (module nft_chain_%s)",
+			name, name);
+		return true;
+	}
+	if (msg->nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWRULE))
+		return false;
+	nft_read_rule(msg, &rule);
+	for (const struct nlattr *at = NULL; (at = nft_expr_next(&rule, at, &name, &data));) {
+		if (blamed && (const char *)msg + blamed != (const char *)at)
+			continue;
+		for (size_t i = 0; i < array_len(modular); i++)
+			if (!strcmp(name, modular[i])) {
+				snprintf(f->lacks, sizeof(f->lacks),
+					"the expression %s (module nft_%s%s)", name, name,
+					i == 2 ? "_inet" : "");
+				return true;
+			}
+	}
+	return false;
+}
+
+/* Fills in f->lacks and returns the errno as it should be. len: of the batch that was sent. */
+static int explain(const struct nft *n, size_t len, int ret, struct nft_failure *f)
+{
+	const struct nlmsghdr *m = (const void *)n->batch.buf;
+	uint32_t blamed = nl_blamed(n->nl);
+	size_t at = 0;
+
+	if (ret == -EOPNOTSUPP && f->index < 0)
+		snprintf(f->lacks, sizeof(f->lacks), "nf_tables (module nf_tables)");
+	if ((ret != -ENOENT && ret != -EOPNOTSUPP) || f->index < 0)
+		return ret;
+	/* The batch's own begin message comes first. */
+	for (int i = -1; i < f->index && at + sizeof(*m) <= len; i++) {
+		at += NLMSG_ALIGN(m->nlmsg_len);
+		m = (const void *)(n->batch.buf + at);
+	}
+	if (at + sizeof(*m) <= len && find_lack(m, blamed, f) && blamed)
+		return -EOPNOTSUPP;
+	return ret;
+}
+
+static int finish(struct nft *n, bool keep, struct nft_failure *f)
 {
 	uint64_t start = trace_start();
 	struct nft_failure dummy;
-	char what[200];
 	int ret = n->fail;
+	char what[200];
+	size_t len;
 
 	f = f ? f : &dummy;
 	*f = (struct nft_failure){.index = -1};
@@ -251,25 +314,40 @@ int nft_commit(struct nft *n, struct nft_failure *f)
 		 */
 		if (n->batch.msg)
 			n->batch.msg->nlmsg_flags |= NLM_F_ACK;
-		batch_mark(n, NFNL_MSG_BATCH_END);
+		/* What has no end is checked and dropped. nfnetlink.c, nfnetlink_rcv_batch(). */
+		if (keep)
+			batch_mark(n, NFNL_MSG_BATCH_END);
 		if (start)
 			summary(n, what, sizeof(what));
 		make_room(n);
+		len = n->batch.len;
 		ret = nl_ack(n->nl, &n->batch, f->ext, sizeof(f->ext), &f->index);
 		/* The begin message counts as 0 there; what it is blamed for is the whole batch's.
 		 */
 		f->index = ret && f->index > 0 ? f->index - 1 : -1;
-		if (ret)
+		if (ret) {
 			drain(n);
+			ret = explain(n, len, ret, f);
+		}
 		if (start)
-			trace_step(start, TRACE_NFT, -ret, "commit: %s%s%s", what,
-				f->ext[0] ? ": " : "", f->ext);
+			trace_step(start, TRACE_NFT, -ret, "%s: %s%s%s", keep ? "commit" : "check",
+				what, f->ext[0] ? ": " : "", f->ext);
 	}
 	n->batch.len = 0;
 	n->batch.msg = NULL;
 	n->count = 0;
 	n->fail = 0;
 	return ret;
+}
+
+int nft_commit(struct nft *n, struct nft_failure *f)
+{
+	return finish(n, true, f);
+}
+
+int nft_check(struct nft *n, struct nft_failure *f)
+{
+	return finish(n, false, f);
 }
 
 int nft_commit_do(struct nft *n, struct err *e, const char *fmt, ...)

@@ -58,12 +58,23 @@ void nft_begin(struct nft *n, uint32_t genid);
 struct nft_failure {
 	int index; /* of the refused message in the batch, -1 when it is not one message's fault */
 	char ext[160]; /* the kernel's sentence, often empty */
+	/* With -EOPNOTSUPP and -ENOENT: what the refused message asks for that is a module or an
+	 * option of the kernel, "the expression fib (module nft_fib_inet)"; "" when nothing is. */
+	char lacks[80];
 };
 
 /* Sends the batch. 0, or -errno with *f (may be NULL) filled in: nothing was changed then. When
  * several messages are refused, the first is reported. An empty batch is success. The batch is
- * gone either way. Large batches enlarge the socket's buffer. */
+ * gone either way. Large batches enlarge the socket's buffer.
+ *
+ * The kernel says -ENOENT both for a table, chain or set that is not there and for a feature that
+ * it does not have. Where it tells which attribute it means (5.7 and later), the second is
+ * -EOPNOTSUPP here, with f->lacks; else it stays -ENOENT and f->lacks is a supposition. */
 int nft_commit(struct nft *n, struct nft_failure *f);
+
+/* Sends the batch so that the kernel checks it, loading the modules it needs, and keeps nothing of
+ * it (as `nft --check`). Otherwise as nft_commit(). */
+int nft_check(struct nft *n, struct nft_failure *f);
 
 /* The same, failing with e (ERR_SYSTEM), the details are errno and the kernel's text. */
 int nft_commit_do(struct nft *n, struct err *e, const char *fmt, ...)

@@ -21,7 +21,8 @@ struct nl {
 	struct mnl_socket *sock;
 	uint32_t seq;
 	int protocol;
-	bool torn; /* an answer may be left over */
+	uint32_t blamed; /* nl_blamed() */
+	bool torn;       /* an answer may be left over */
 };
 
 /* What the kernel fills at once in a dump; anything smaller costs more system calls. */
@@ -356,24 +357,25 @@ static const struct nlattr *attr_first(const struct nlmsghdr *msg, size_t hdr)
 	for (const struct nlattr *a = attr_first(msg, hdr); a;                                     \
 		a = attr_at(attr_end(a), (const char *)(msg) + (msg)->nlmsg_len))
 
-/* The kernel's sentence about an error, "" when it gave none. linux/netlink.h, nlmsgerr_attrs. */
-static void ext_text(const struct nlmsghdr *msg, char *ext, size_t size)
+/* What the kernel adds to an error: its sentence, and the offset of the attribute it is about.
+ * Either may be missing ("", 0). linux/netlink.h, nlmsgerr_attrs. */
+static uint32_t read_refusal(const struct nlmsghdr *msg, char *ext, size_t size)
 {
 	const struct nlmsgerr *ne = mnl_nlmsg_get_payload(msg);
+	const struct nlattr *a[NLMSGERR_ATTR_OFFS + 1];
 	size_t offset = sizeof(*ne);
 
-	if (!ext || !size)
-		return;
-	ext[0] = '\0';
+	if (ext && size)
+		ext[0] = '\0';
 	if (!(msg->nlmsg_flags & NLM_F_ACK_TLVS))
-		return;
+		return 0;
 	if (!(msg->nlmsg_flags & NLM_F_CAPPED))
 		offset += MNL_ALIGN(ne->msg.nlmsg_len) - sizeof(ne->msg);
-	for_each_attr (a, msg, offset) {
-		if (mnl_attr_get_type(a) == NLMSGERR_ATTR_MSG)
-			snprintf(ext, size, "%.*s", (int)mnl_attr_get_payload_len(a),
-				(const char *)mnl_attr_get_payload(a));
-	}
+	nl_parse(msg, offset, a, NLMSGERR_ATTR_OFFS);
+	if (ext && size && a[NLMSGERR_ATTR_MSG])
+		snprintf(ext, size, "%.*s", (int)nl_len(a[NLMSGERR_ATTR_MSG]),
+			(const char *)nl_data(a[NLMSGERR_ATTR_MSG]));
+	return nl_u32(a[NLMSGERR_ATTR_OFFS]);
 }
 
 static int ack_error(const struct nlmsghdr *msg)
@@ -412,7 +414,7 @@ static int collect_acks(struct nl *nl, const struct batch *b, char *ext, size_t 
 			if (!err || ret)
 				continue;
 			ret = err;
-			ext_text(m, ext, size);
+			nl->blamed = read_refusal(m, ext, size);
 			if (failed)
 				*failed = (int)index;
 		}
@@ -451,6 +453,7 @@ int nl_ack(struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed)
 		ext[0] = '\0';
 	if (failed)
 		*failed = 0;
+	nl->blamed = 0;
 	if (r->overflow || !r->len) {
 		ret = r->overflow ? -ENOMEM : 0;
 		reset(r);
@@ -464,6 +467,11 @@ int nl_ack(struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed)
 			count > 1 ? " …" : "", count);
 	reset(r);
 	return ret;
+}
+
+uint32_t nl_blamed(const struct nl *nl)
+{
+	return nl->blamed;
 }
 
 int nl_do(struct nl *nl, struct nl_req *r, struct err *e, const char *fmt, ...)

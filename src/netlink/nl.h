@@ -61,7 +61,12 @@ void nl_req_free(struct nl_req *r);
  * to 64 messages reach the kernel in one system call. */
 int nl_ack(struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed);
 
-/* The same, failing with e: the message text is the caller's, details are errno and kernel text. */
+/* Which attribute the kernel found fault with when nl_ack() failed last: its offset in the refused
+ * message, counted from the start of that message's header; 0 when the kernel did not say. */
+uint32_t nl_blamed(const struct nl *nl);
+
+/* The same as nl_ack(), failing with e: the message text is the caller's, details are errno and
+ * kernel text. */
 int nl_do(struct nl *nl, struct nl_req *r, struct err *e, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -3,6 +3,7 @@
 #include "portmap/rules.h"
 
 #include "base/cleanup.h"
+#include "filter/change.h"
 #include "netlink/netns.h"
 #include "portmap/layout.h"
 
@@ -297,7 +298,7 @@ static int look(struct attempt *a)
 	return 0;
 }
 
-/* Learns from a refusal: 0 when another attempt makes sense, -1 with e set. */
+/* Learns from a refusal. 0 when another attempt makes sense, else -errno, or -1 with e set. */
 static int learn(struct attempt *a, int r, const struct nft_failure *f, struct err *e)
 {
 	/* Kernels before 5.7 said EBUSY for an element with other data. */
@@ -314,14 +315,11 @@ static int learn(struct attempt *a, int r, const struct nft_failure *f, struct e
 		a->careful = true;
 	else
 		ret = r;
-	if (!ret || e->set)
-		return ret;
-	err_sys(e, -ret, ERR_SYSTEM, "unable to set up nftables rules for port mappings");
-	return f->ext[0] ? err_detail(e, "%s", f->ext) : -1;
+	return ret;
 }
 
 /* Makes the gate's chain and lets libnftables write into it, before anything leads there. */
-static int prepare_gate(struct attempt *a, struct err *e)
+static int prepare_gate(struct attempt *a, struct nft_failure *f, struct err *e)
 {
 	char gate[PORT_GATE];
 	int ret;
@@ -336,13 +334,14 @@ static int prepare_gate(struct attempt *a, struct err *e)
 	nft_chain_create(a->n, &port_table,
 		&(struct nft_chain){
 			.name = portlayout_gate_name(a->m->hash, gate), .comment = a->m->owner});
-	ret = nft_commit(a->n, NULL);
+	ret = nft_commit(a->n, f);
 	for (size_t i = 0; i < 2 && !ret; i++)
 		if (a->m->gates[i] && a->x->conds[i]->nft)
 			ret = portconds_apply(&port_table, gate, a->x->conds[i], e);
 	a->gate_ready = !ret;
 	if (ret && !e->set && !nft_raced(ret))
-		err_sys(e, -ret, ERR_SYSTEM, "unable to set up conditions of port mappings");
+		change_failed(
+			e, ret, f, ERR_SYSTEM, "unable to set up conditions of port mappings");
 	return e->set ? -1 : ret;
 }
 
@@ -354,30 +353,41 @@ static bool gate_lost(struct attempt *a)
 	       nft_chain_get(a->n, &port_table, portlayout_gate_name(a->m->hash, gate), NULL, NULL);
 }
 
+/* One look and one transaction, and what follows from its refusal: 0, or -errno, -EAGAIN to try
+ * again, or -1 with e set. */
+static int add_once(struct attempt *a, bool prepare, struct nft_failure *f, struct err *e)
+{
+	int ret = prepare && !a->gate_ready ? prepare_gate(a, f, e) : 0, learnt;
+
+	if (ret || e->set)
+		return e->set ? -1 : ret;
+	ret = look(a);
+	if (!ret)
+		ret = try_add(a, f);
+	if (!ret)
+		return 0;
+	learnt = learn(a, ret, f, e);
+	a->gate_ready = a->gate_ready && !gate_lost(a);
+	/* Told apart from a feature that the kernel lacks in change_again(). */
+	if (!learnt)
+		return ret == -ENOENT ? ret : -EAGAIN;
+	return learnt;
+}
+
 static int add(struct attempt *a, bool prepare, struct err *e)
 {
-	struct nft_failure f = {0};
-	int ret;
+	struct change c = {.n = a->n};
+	int ret = 0;
 
-	for (int i = 0; i < PORT_ATTEMPTS && a->m->len; i++) {
-		ret = prepare && !a->gate_ready ? prepare_gate(a, e) : 0;
-		if (e->set)
-			return -1;
-		if (ret)
-			continue;
-		ret = look(a);
-		if (!ret)
-			ret = try_add(a, &f);
-		if (!ret)
-			return 0;
-		if (learn(a, ret, &f, e))
-			return -1;
-		a->gate_ready = a->gate_ready && !gate_lost(a);
-	}
+	while (a->m->len && change_again(&c, &ret))
+		ret = add_once(a, prepare, &c.failure, e);
 	/* The container's other attachments have all the ports already. */
-	if (!a->m->len)
+	if (!a->m->len && !e->set)
 		return portrules_del(a->n, a->m->hash, NULL, e);
-	return err_set(e, ERR_TRY_AGAIN, "unable to set up port mappings: the rules keep changing");
+	if (!ret || e->set)
+		return e->set ? -1 : 0;
+	return change_failed(e, ret, &c.failure, ERR_SYSTEM,
+		"unable to set up nftables rules for port mappings");
 }
 
 int portrules_add(struct nft *n, struct portmaps *m, const struct port_extras *x, struct err *e)

@@ -50,10 +50,6 @@ int portlayout_each(
 
 /* ---- portrules.c ---- */
 
-/* Each failed attempt means that somebody else's change went through, or brought us to know one
- * more thing about what is there. */
-#define PORT_ATTEMPTS 100
-
 /* One element's comment: 0, -ENOENT, or another -errno. */
 int portrules_comment(struct nft *n, const char *set, const struct nft_key *key,
 	char out[static NFT_COMMENT_SIZE]);

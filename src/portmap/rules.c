@@ -1,6 +1,7 @@
 #include "portmap/rules.h"
 
 #include "base/cleanup.h"
+#include "filter/change.h"
 #include "netlink/netns.h"
 #include "netlink/nftmap.h"
 #include "portmap/layout.h"
@@ -233,37 +234,42 @@ int portrules_remove_gate(struct nft *n, const char *hash)
 	return nft_raced(ret) ? 0 : ret;
 }
 
+/* One look and one transaction. -ENOENT from the look: nothing is recorded of this owner. */
+static int del_once(struct nft *n, const char *hash, bool careful, struct portmaps *was,
+	bool *recorded, struct nft_failure *f)
+{
+	autoportmaps m = {0};
+	struct port_removal r = {n, &m, careful};
+	int ret = portrules_load(n, hash, &m);
+
+	*recorded = ret != -ENOENT;
+	if (ret)
+		return *recorded ? ret : 0;
+	nft_begin(n, 0);
+	ret = portrules_put_removal(&r);
+	ret = ret ? ret : nft_commit(n, f);
+	if (!ret && was) {
+		*was = m;
+		m = (struct portmaps){0};
+	}
+	return ret;
+}
+
 int portrules_del(struct nft *n, const char *hash, struct portmaps *was, struct err *e)
 {
-	struct nft_failure f = {0};
-	int ret = -EAGAIN;
+	struct change c = {.n = n};
+	bool recorded = false;
+	int ret = 0;
 
 	if (was)
 		*was = (struct portmaps){0};
-	for (int i = 0; i < PORT_ATTEMPTS; i++) {
-		autoportmaps m = {0};
-		struct port_removal r = {n, &m, i > 0};
-
-		ret = portrules_load(n, hash, &m);
-		if (ret == -ENOENT)
-			break;
-		nft_begin(n, 0);
-		ret = ret ? ret : portrules_put_removal(&r);
-		ret = ret ? ret : nft_commit(n, &f);
-		if (!ret && was) {
-			*was = m;
-			m = (struct portmaps){0};
-		}
-		if (!ret || !nft_raced(ret))
-			break;
-	}
-	if (ret == -ENOENT)
+	while (change_again(&c, &ret))
+		ret = del_once(n, hash, c.attempt > 1, was, &recorded, &c.failure);
+	if (!ret && !recorded)
 		ret = portrules_remove_gate(n, hash);
-	if (ret) {
-		err_sys(e, -ret, nft_raced(ret) ? ERR_TRY_AGAIN : ERR_SYSTEM,
-			"cannot remove the port mappings");
-		return f.ext[0] ? err_detail(e, "%s", f.ext) : -1;
-	}
+	if (ret)
+		return change_failed(
+			e, ret, &c.failure, ERR_SYSTEM, "cannot remove the port mappings");
 	ret = portrules_sweep(n);
 	return ret ? err_sys(e, -ret, ERR_SYSTEM, "cannot remove the table of the port mappings")
 		   : 0;

@@ -2,13 +2,13 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "filter/change.h"
 #include "netlink/nl.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define ATTEMPTS 20
 /* "CNI-DN-" and 21 hex digits: iptables allows chain names of 28. */
 #define CHAIN_HASH 21
 #define CHAIN_SIZE (sizeof("CNI-DN-") + CHAIN_HASH)
@@ -90,50 +90,58 @@ static int put_rules(struct nft *n, const struct nft_table *t, const char *chain
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* One transaction, again while others change the same chains. */
+static int hashed_once(struct change *c, const struct nft_table *t, const char *entry,
+	const char *chain, struct found *f)
+{
+	int ret = nft_chain_get(c->n, t, chain, NULL, NULL);
+
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	nft_begin(c->n, 0);
+	ret = put_rules(c->n, t, entry, f);
+	if (ret)
+		return ret;
+	nft_chain_del(c->n, t, chain);
+	return nft_commit(c->n, &c->failure);
+}
+
 static int remove_hashed(
 	struct nft *n, const struct nft_table *t, const char *entry, const char *chain)
 {
 	struct found f = {.jump = chain};
+	struct change c = {.n = n};
 	int ret = 0;
 
-	for (int i = 0; i < ATTEMPTS; i++) {
-		ret = nft_chain_get(n, t, chain, NULL, NULL);
-		if (ret)
-			break;
-		nft_begin(n, 0);
-		ret = put_rules(n, t, entry, &f);
-		if (!ret) {
-			nft_chain_del(n, t, chain);
-			ret = nft_commit(n, NULL);
-		}
-		if (!nft_raced(ret))
-			break;
-	}
+	while (change_again(&c, &ret))
+		ret = hashed_once(&c, t, entry, chain, &f);
 	free(f.handles);
-	return ret == -ENOENT ? 0 : ret;
+	return ret;
+}
+
+static int commented_once(struct change *c, const struct nft_table *t, struct found *f)
+{
+	static const char *const chains[] = {"hostports", "hostip_hostports", "masquerading"};
+	int ret = nft_table_get(c->n, t);
+
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	nft_begin(c->n, 0);
+	for (size_t i = 0; i < array_len(chains) && !ret; i++)
+		ret = put_rules(c->n, t, chains[i], f);
+	return ret ? ret : nft_commit(c->n, &c->failure);
 }
 
 static int remove_commented(
 	struct nft *n, const struct nft_table *t, const char *id, const struct result *prev)
 {
-	static const char *const chains[] = {"hostports", "hostip_hostports", "masquerading"};
 	struct found f = {.comment = id, .prev = prev};
+	struct change c = {.n = n};
 	int ret = 0;
 
-	for (int i = 0; i < ATTEMPTS; i++) {
-		ret = nft_table_get(n, t);
-		if (ret)
-			break;
-		nft_begin(n, 0);
-		for (size_t c = 0; c < array_len(chains) && !ret; c++)
-			ret = put_rules(n, t, chains[c], &f);
-		ret = ret ? ret : nft_commit(n, NULL);
-		if (!nft_raced(ret))
-			break;
-	}
+	while (change_again(&c, &ret))
+		ret = commented_once(&c, t, &f);
 	free(f.handles);
-	return ret == -ENOENT ? 0 : ret;
+	return ret;
 }
 
 static const uint8_t families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
