@@ -2,7 +2,9 @@
 
 #include "base/cleanup.h"
 #include "base/trace.h"
+#include "base/vec.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -199,4 +201,55 @@ int file_mkdirs(const char *path, mode_t mode)
 			return -errno;
 	}
 	return stat(path, &st) < 0 ? -errno : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+static int bytewise(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int read_names(DIR *dir, struct file_names *names)
+{
+	struct dirent *entry;
+
+	while ((errno = 0, entry = readdir(dir))) {
+		char **name;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		name = vec_add(names->list, names->len);
+		if (!name)
+			return -ENOMEM;
+		*name = strdup(entry->d_name);
+		if (!*name)
+			return -ENOMEM;
+	}
+	return -errno;
+}
+
+int file_names(int dirfd, struct file_names *names)
+{
+	autoclose int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int ret = dir ? 0 : -errno;
+
+	*names = (struct file_names){0};
+	if (ret)
+		return ret;
+	take_fd(&fd);
+	ret = read_names(dir, names);
+	closedir(dir);
+	if (ret)
+		file_names_free(names);
+	else if (names->len)
+		qsort(names->list, names->len, sizeof(*names->list), bytewise);
+	return ret;
+}
+
+void file_names_free(struct file_names *names)
+{
+	for (size_t i = 0; i < names->len; i++)
+		free(names->list[i]);
+	free(names->list);
+	*names = (struct file_names){0};
 }

@@ -34,3 +34,14 @@ int file_remove(int dirfd, const char *name);
 
 /* mkdir -p. Returns 0 or -errno; an existing directory is fine. */
 int file_mkdirs(const char *path, mode_t mode);
+
+/* The names in a directory, sorted bytewise, without those that begin with a dot. */
+struct file_names {
+	char **list; /* owned, the strings too */
+	size_t len;
+};
+
+/* Reads them all; names is empty on failure. Returns 0 or -errno. */
+int file_names(int dirfd, struct file_names *names);
+void file_names_free(struct file_names *names);
+#define autonames __attribute__((cleanup(file_names_free))) struct file_names

@@ -133,25 +133,45 @@ int rangeconf_read(const json *ipam, const json *runtime, struct range_sets *set
 	return check_sets(sets, e);
 }
 
-static double range_size(const struct range *r)
+static uint64_t eight_bytes(const uint8_t *bytes)
 {
-	double n = 0, first = 0;
+	uint64_t n = 0;
 
-	for (size_t i = 0; i < ip_size(&r->start); i++) {
-		n = n * 256 + r->end.bytes[i];
-		first = first * 256 + r->start.bytes[i];
-	}
-	/* Its own gateway is not handed out. */
-	return n - first + 1 - (range_has(r, &r->gateway) ? 1 : 0);
+	for (int i = 0; i < 8; i++)
+		n = n << 8 | bytes[i];
+	return n;
 }
 
-double range_sets_capacity(const struct range_sets *sets)
+/* The last 64 bits of an address as a number; *hi receives those before, 0 for IPv4. */
+static uint64_t low_bits(const struct ip *ip, uint64_t *hi)
 {
-	double n = 0;
+	uint8_t bytes[16] = {0};
+
+	memcpy(bytes + sizeof(bytes) - ip_size(ip), ip->bytes, ip_size(ip));
+	*hi = eight_bytes(bytes);
+	return eight_bytes(bytes + 8);
+}
+
+static uint64_t range_size(const struct range *r)
+{
+	uint64_t first_hi, last_hi;
+	uint64_t first = low_bits(&r->start, &first_hi), last = low_bits(&r->end, &last_hi);
+	uint64_t n = last - first;
+
+	if (last_hi - first_hi != (last < first))
+		return UINT64_MAX;
+	/* Both ends count, its own gateway does not. */
+	return range_has(r, &r->gateway) || n == UINT64_MAX ? n : n + 1;
+}
+
+uint64_t range_sets_capacity(const struct range_sets *sets)
+{
+	uint64_t n = 0;
 
 	for (size_t i = 0; i < sets->len; i++)
 		for (size_t j = 0; j < sets->list[i].len; j++)
-			n += range_size(&sets->list[i].list[j]);
+			if (__builtin_add_overflow(n, range_size(&sets->list[i].list[j]), &n))
+				return UINT64_MAX;
 	return n;
 }
 

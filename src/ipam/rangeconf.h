@@ -6,6 +6,7 @@
 #include "json/json.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct range_sets {
 	struct range_set *list; /* owned */
@@ -17,7 +18,7 @@ struct range_sets {
  * 0, or -1 with e set (ERR_INVALID_CONFIG); sets is to be freed in either case. */
 int rangeconf_read(const json *ipam, const json *runtime, struct range_sets *sets, struct err *e);
 
-/* How many addresses they can hand out; a double, since IPv6 ranges are large. */
-double range_sets_capacity(const struct range_sets *sets);
+/* How many addresses they can hand out; UINT64_MAX: so many or more. */
+uint64_t range_sets_capacity(const struct range_sets *sets);
 
 void range_sets_free(struct range_sets *sets);

@@ -4,7 +4,6 @@
 #include "base/file.h"
 #include "cni/names.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -371,22 +370,12 @@ int cache_remove(
 		   : 0;
 }
 
-static int visible(const struct dirent *d)
-{
-	return d->d_name[0] != '.';
-}
-
-static int bytewise(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg), void *arg,
 	struct err *e)
 {
-	struct dirent **names;
+	autonames names = {0};
 	autoclose int fd = open_results(dir, false, e);
-	int n, ret = 0;
+	int ret = 0;
 
 	if (fd < 0 && e->sys == ENOENT) {
 		err_clear(e);
@@ -394,19 +383,17 @@ int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg
 	}
 	if (fd < 0)
 		return -1;
-	n = scandirat(fd, ".", &names, visible, bytewise);
-	if (n < 0)
-		return err_sys(e, errno, ERR_IO, "result cache %s/results", dir);
-	for (int i = 0; i < n; i++) {
+	ret = file_names(fd, &names);
+	if (ret)
+		return err_sys(e, -ret, ERR_IO, "result cache %s/results", dir);
+	for (size_t i = 0; i < names.len; i++) {
 		autoentry c = {0};
 		autoerr why = {0};
 
-		if (!ret && !read_entry(fd, names[i]->d_name, NULL, &c, &why))
+		if (!ret && !read_entry(fd, names.list[i], NULL, &c, &why))
 			ret = fn(&c, arg);
 		else if (is_unseen(why.sys))
 			err_merge(e, &why);
-		free(names[i]);
 	}
-	free(names);
 	return !ret && e->set ? -1 : ret;
 }

@@ -94,17 +94,18 @@ static json *add_network(struct survey *s, const char *name)
 	return s->failed ? NULL : n;
 }
 
-/* How many addresses the ranges of a plugin's IPAM hold; 0 when there are none to count. */
-static double capacity(const json *ipam)
+/* How many addresses the ranges of a plugin's IPAM hold, INT64_MAX when there are more; 0 when
+ * there are none to count. */
+static int64_t capacity(const json *ipam)
 {
 	struct range_sets sets = {0};
 	autoerr ignored = {0};
-	double n = 0;
+	uint64_t n = 0;
 
 	if (!rangeconf_read(ipam, NULL, &sets, &ignored))
 		n = range_sets_capacity(&sets);
 	range_sets_free(&sets);
-	return n;
+	return n < INT64_MAX ? (int64_t)n : INT64_MAX;
 }
 
 static void add_store(struct survey *s, json *network, const struct conflist *l)
@@ -125,7 +126,7 @@ static void add_store(struct survey *s, json *network, const struct conflist *l)
 		}
 		leases = json_new_object();
 		set_text(s, leases, "dir", path);
-		keep(s, json_set(leases, "free", json_new_int((int64_t)capacity(ipam))));
+		keep(s, json_set(leases, "free", json_new_int(capacity(ipam))));
 		keep(s, json_set(network, "leases", leases));
 		return;
 	}
@@ -407,7 +408,9 @@ static void survey_store(struct survey *s, const char *network, json *leases)
 	if (d)
 		closedir(d);
 	keep(s, json_set(leases, "used", json_new_int(used)));
-	keep(s, json_set(leases, "free", json_new_int(total > used ? total - used : 0)));
+	if (total < INT64_MAX)
+		total = total > used ? total - used : 0;
+	keep(s, json_set(leases, "free", json_new_int(total)));
 }
 
 static void survey_stores(struct survey *s)

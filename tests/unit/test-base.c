@@ -336,6 +336,26 @@ static void test_file_read(int dir)
 	CHECK(!unlinkat(dir, "f", 0) && !unlinkat(dir, "fifo", 0));
 }
 
+static void test_file_names(int dir)
+{
+	static const char *const names[] = {
+		"b", "a", "\xff", "B", ".hidden", "a b", "c1", "c2", "c3", "c4"};
+	autonames list = {0};
+	autobuf text = {0};
+
+	CHECK(!file_names(dir, &list) && !list.len);
+	for (size_t i = 0; i < array_len(names); i++)
+		CHECK(!file_replace(dir, names[i], "", 0, 0600, false));
+	CHECK(!file_names(dir, &list));
+	for (size_t i = 0; i < list.len; i++)
+		buf_printf(&text, "%s,", list.list[i]);
+	CHECK_STR(text.data, "B,a,a b,b,c1,c2,c3,c4,\xff,");
+	for (size_t i = 0; i < array_len(names); i++)
+		CHECK(!unlinkat(dir, names[i], 0));
+	file_names_free(&list);
+	CHECK_INT(file_names(-1, &list), -EBADF);
+}
+
 static void test_file(void)
 {
 	char path[] = "/tmp/test-base.XXXXXX";
@@ -348,6 +368,7 @@ static void test_file(void)
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	test_file_replace(dir);
 	test_file_read(dir);
+	test_file_names(dir);
 	CHECK_INT(file_mkdirs(deep, 0700), 0);
 	CHECK_INT(file_mkdirs(deep, 0700), 0);
 	CHECK(!unlinkat(dir, "a/b/c", AT_REMOVEDIR));

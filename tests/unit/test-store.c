@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "ipam/rangeconf.h"
 #include "store/index.h"
 #include "store/lease.h"
 #include "store/range.h"
@@ -120,6 +121,37 @@ static void test_range_set(void)
 	list[1].start = ip("10.0.0.19");
 	CHECK(range_set_check(&two, &e) < 0);
 	CHECK_STR(e.msg, "subnets 10.0.0.10-10.0.0.19 and 10.0.0.19-10.0.0.29 overlap");
+}
+
+/* How many addresses a list of ranges "start-end gateway" holds. */
+static void test_capacity(void)
+{
+	static const struct {
+		const char *start, *end, *gw;
+		uint64_t expected;
+	} cases[] = {
+		{"10.0.0.1", "10.0.0.254", "10.0.0.1", 253},
+		{"10.0.0.1", "10.0.0.254", "10.0.1.1", 254},
+		{"10.0.0.9", "10.0.0.9", "10.0.0.9", 0},
+		{"0.0.0.1", "255.255.255.254", "0.0.0.1", 4294967293},
+		{"fd00::1", "fd00::ff", "fd00::1", 254},
+		{"fd00::10", "fd00::1000:0:0:10", "fd00::1", 0x1000000000000001},
+		{"fd00::1", "fd00::ffff:ffff:ffff:ffff", "fd00::1", UINT64_MAX - 1},
+		{"fd00::ffff:ffff:ffff:fff0", "fd00:0:0:1::f", "fd00::1", 32},
+		{"fd00::", "fd00::ffff:ffff:ffff:ffff", "fe80::1", UINT64_MAX},
+		{"fd00::1", "fd00:0:0:1::1", "fe80::1", UINT64_MAX},
+		{"fd00::", "fdff::", "fd00::1", UINT64_MAX},
+	};
+
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct range list[2] = {range("", cases[i].start, cases[i].end, cases[i].gw),
+			range("", "10.9.0.1", "10.9.0.2", "10.9.0.1")};
+		struct range_set set[2] = {{list, 1}, {list + 1, 1}};
+		uint64_t n = cases[i].expected;
+
+		CHECK(range_sets_capacity(&(struct range_sets){set, 1}) == n);
+		CHECK(range_sets_capacity(&(struct range_sets){set, 2}) == (n + 1 ? n + 1 : n));
+	}
 }
 
 /* --- content of leases --- */
@@ -705,6 +737,7 @@ int main(void)
 	snprintf(index_dir, sizeof(index_dir), "%s/index", root);
 	test_range();
 	test_range_set();
+	test_capacity();
 	test_lease_parse();
 	test_index_model("10.0.0.77");
 	test_index_model("fd00::1:ff00");
