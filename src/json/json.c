@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,109 +15,8 @@ static json *mut(const json *j)
 	return (json *)(uintptr_t)j;
 }
 
-/* Behind the closing quote of the string whose first character p is at; NULL for \u0000. */
-static const char *skip_string(const char *p, const char *end)
-{
-	for (; p < end && *p != '"'; p++) {
-		if (*p != '\\')
-			continue;
-		if (end - p >= 6 && !memcmp(p, "\\u0000", 6))
-			return NULL;
-		if (++p == end)
-			return end;
-	}
-	return p < end ? p + 1 : end;
-}
-
-static const char *skip_digits(const char *p, const char *end)
-{
-	while (p < end && *p >= '0' && *p <= '9')
-		p++;
-	return p;
-}
-
-/* Behind the number at p (RFC 8259, section 6), NULL when it is malformed. *small: an integer that
- * surely fits int64_t and is written back as it was read. */
-static const char *skip_number(const char *p, const char *end, bool *small)
-{
-	bool minus = *p == '-';
-	const char *digits = p + minus, *q = skip_digits(digits, end);
-
-	if (q == digits || (*digits == '0' && q > digits + 1))
-		return NULL;
-	*small = q - digits <= 18 && !(minus && *digits == '0');
-	if (q < end && *q == '.') {
-		*small = false;
-		p = q + 1;
-		q = skip_digits(p, end);
-		if (q == p)
-			return NULL;
-	}
-	if (q < end && (*q == 'e' || *q == 'E')) {
-		*small = false;
-		p = q + 1;
-		if (p < end && (*p == '+' || *p == '-'))
-			p++;
-		q = skip_digits(p, end);
-		if (q == p)
-			return NULL;
-	}
-	return q;
-}
-
-/* Looks through the text before anything is built from it: refuses NUL and too deep a nesting, and
- * copies it to out with the numbers rewritten that the library would spoil. Without such a number
- * out stays empty. A malformed text stays malformed: the library finds out. */
-static int prepare(const char *text, size_t len, struct buf *out, int code, struct err *e)
-{
-	const char *p = text, *end = text + len, *copied = text, *q;
-	size_t depth = 0;
-	bool small;
-
-	if (!len)
-		return err_set(e, code, "unexpected end of JSON input");
-	if (memchr(text, '\0', len))
-		return err_set(e, code, "invalid JSON: NUL character");
-	while (p < end) {
-		switch (*p) {
-		case '"':
-			p = skip_string(p + 1, end);
-			if (!p)
-				return err_set(e, code, "invalid JSON: NUL character in a string");
-			continue;
-		case '[':
-		case '{':
-			if (++depth > JSON_MAX_DEPTH)
-				return err_set(e, code,
-					"invalid JSON: nested deeper than %d levels",
-					JSON_MAX_DEPTH);
-			break;
-		case ']':
-		case '}': depth -= depth > 0; break;
-		case '-':
-		case '0' ... '9':
-			q = skip_number(p, end, &small);
-			if (!q)
-				break;
-			if (!small) {
-				buf_put(out, copied, (size_t)(p - copied));
-				buf_puts(out, "\"\\u0000");
-				buf_put(out, p, (size_t)(q - p));
-				buf_puts(out, "\"");
-				copied = q;
-			}
-			p = q;
-			continue;
-		default: break;
-		}
-		p++;
-	}
-	if (copied != text)
-		buf_put(out, copied, (size_t)(end - copied));
-	return 0;
-}
-
-/* The library's hash tables want a secret; left alone it opens /dev/urandom for it. */
+/* The library's hash tables want a secret; left alone it opens /dev/urandom for it. It takes the
+ * first one that it is given: a setting of the process, which has one thread. */
 static void seed(void)
 {
 	const void *random = (const void *)(uintptr_t)getauxval(AT_RANDOM);
@@ -128,70 +26,6 @@ static void seed(void)
 		return;
 	memcpy(&value, random, sizeof(value));
 	json_object_seed(value);
-}
-
-static jmp_buf *way_out;
-
-/* The library does not survive a string it has no memory for: it leaves out characters, and looks
- * for the closing quote where there is none. What it has built so far is given up. */
-static void *checked_malloc(size_t size)
-{
-	void *p = malloc(size);
-
-	if (!p && way_out)
-		longjmp(*way_out, 1);
-	return p;
-}
-
-static json *load(const char *text, size_t len, json_error_t *error, bool *starved)
-{
-	jmp_buf here;
-	json *j;
-
-	*starved = true;
-	json_set_alloc_funcs(checked_malloc, free);
-	way_out = &here;
-	if (setjmp(here)) {
-		way_out = NULL;
-		return NULL;
-	}
-	j = json_loadb(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
-	way_out = NULL;
-	*starved = false;
-	return j;
-}
-
-json *json_parse(const char *text, size_t len, int code, struct err *e)
-{
-	autobuf rewritten = {0};
-	json_error_t error;
-	bool starved = true;
-	json *j = NULL;
-
-	if (len > JSON_MAX_SIZE) {
-		err_set(e, code, "invalid JSON: larger than %u bytes", JSON_MAX_SIZE);
-		return NULL;
-	}
-	if (prepare(text, len, &rewritten, code, e) < 0)
-		return NULL;
-	if (rewritten.len) {
-		text = rewritten.data;
-		len = rewritten.len;
-	}
-	seed();
-	if (!rewritten.failed)
-		j = load(text, len, &error, &starved);
-	if (starved) {
-		err_sys(e, ENOMEM, code, "cannot read JSON");
-		return NULL;
-	}
-	if (j)
-		return j;
-	if (json_error_code(&error) == json_error_premature_end_of_input)
-		err_set(e, code, "unexpected end of JSON input");
-	else
-		err_set(e, code, "invalid JSON: line %d: %s", error.line, error.text);
-	return NULL;
 }
 
 void json_free(json *j)
@@ -221,7 +55,8 @@ bool json_is_array(const json *j)
 
 bool json_is_string(const json *j)
 {
-	return j && json_typeof(j) == JSON_STRING && !number_literal(j);
+	return j && json_typeof(j) == JSON_STRING && !literal(j) &&
+	       !strstr(json_string_value(j), NUL_CHARACTER);
 }
 
 bool json_is_bool(const json *j)
@@ -297,9 +132,11 @@ const char *json_type_name(const json *j)
 	case JSON_OBJECT: return "object";
 	case JSON_ARRAY: return "array";
 	case JSON_STRING:
-		s = number_literal(j);
+		s = literal(j);
 		if (!s)
-			return "string";
+			return json_is_string(j) ? "string" : "string with a NUL character";
+		if (!number_literal(j))
+			return *s == '{' ? "object" : "array";
 		return json_is_int(j) || !strpbrk(s, ".eE") ? "integer" : "number";
 	case JSON_INTEGER: return "integer";
 	case JSON_REAL: return "number";
@@ -314,9 +151,16 @@ const json *json_get(const json *j, const char *key)
 {
 	const json *found = NULL;
 
-	for (void *it = json_iter(j); it; it = json_iter_next(j, it))
-		if (!strcasecmp(json_iter_key(it), key) && !json_is_null(json_iter_value(it)))
-			found = json_iter_value(it);
+	for (void *it = json_iter(j); it; it = json_iter_next(j, it)) {
+		const json *value = json_iter_value(it);
+
+		if (strcasecmp(json_iter_key(it), key) != 0)
+			continue;
+		if (!json_is_null(value))
+			found = value;
+		else if (json_is_object(found) || json_is_array(found))
+			found = NULL;
+	}
 	return found;
 }
 
@@ -522,7 +366,7 @@ json *json_new_bool(bool v)
 
 int json_set(json *object, const char *key, json *value)
 {
-	return json_object_set_new(object, key, value);
+	return json_object_set_new_nocheck(object, key, value);
 }
 
 int json_append(json *array, json *value)

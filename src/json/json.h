@@ -2,11 +2,13 @@
  * behind it: a document or a part of one is a `const json *`.
  *
  * Keys are matched as the Go plugins match them (containerd depends on it): ASCII case is folded,
- * the last matching key of the document wins, null counts as absent. Where the exact spelling
- * matters (free-form maps, top-level keys of a network list) use the _exact form.
+ * the last matching key of the document wins. null counts as absent: after a plain value of the
+ * same key it changes nothing, after an array or an object it takes that back. Where the exact
+ * spelling matters (free-form maps, top-level keys of a network list) use the _exact form.
  *
- * A key repeated in the same spelling has its last value at the place of its first: only where a
- * spelling is repeated around another one ({"a":1,"A":2,"a":3}) does the other one win.
+ * Strings are read as Go reads them: bytes that are not UTF-8 and halves of surrogate pairs become
+ * U+FFFD. A NUL character (\u0000) is legal in keys and values that nobody reads; a value with one
+ * is not a string to those who want one, since it would be cut there.
  *
  * A number is kept as it was written, whatever its size or precision; a look-up as an integer asks
  * whether it is one and fits. */
@@ -22,17 +24,23 @@
 struct json_t;
 typedef struct json_t json;
 
-/* Limits of a document: larger or deeper ones are refused before anything is built from them. */
+/* Limits of a document: larger or deeper ones are refused. The depth is that of Go. A container
+ * nested in more than a hundred others is kept as text, written back compact: nobody can look into
+ * it. */
 #define JSON_MAX_SIZE  (16u << 20)
-#define JSON_MAX_DEPTH 128
+#define JSON_MAX_DEPTH 10000
 
-/* Parses one document of any type; anything but white space behind it is an error, as are invalid
- * UTF-8, NUL characters, and a breach of the limits. Owned by the caller: json_free(). Returns
- * NULL and sets e (code) on failure. */
+/* Parses one document of any type; anything but white space behind it is an error, as is a breach
+ * of the limits. Owned by the caller: json_free(). Returns NULL and sets e (code) on failure. */
 json *json_parse(const char *text, size_t len, int code, struct err *e);
 void json_free(json *j);
 #define autojson __attribute__((cleanup(json_freep))) json
 void json_freep(json **j);
+
+/* The first key that occurs twice in the object `key` (folded) of the document text, or NULL when
+ * there is none, or no memory. A tree cannot tell: it has the last of equal keys only. The text is
+ * one that json_parse() took. Owned by the caller. */
+char *json_duplicate_key(const char *text, const char *key);
 
 /* Another reference to the same node; release it with json_free(). */
 json *json_ref(const json *j);
@@ -44,7 +52,7 @@ bool json_is_bool(const json *j);
 bool json_is_int(const json *j);
 bool json_is_null(const json *j);
 
-/* "object", "array", "string", "integer", "number", "boolean", "null". */
+/* "object", "array", "string", "integer", "number", "boolean", "null"; for messages. */
 const char *json_type_name(const json *j);
 
 /* The value of a key; NULL when absent or null, or when j is not an object. Borrowed. */

@@ -60,7 +60,7 @@ static const char *escape(const char *s, size_t len, char space[static 8])
 	return space;
 }
 
-void json_write_string(struct buf *out, const char *s)
+static void write_quoted(struct buf *out, const char *s, bool nul)
 {
 	const char *plain = s, *end = s + strlen(s);
 	char space[8];
@@ -70,6 +70,10 @@ void json_write_string(struct buf *out, const char *s)
 		size_t len = utf8_len(s, (size_t)(end - s));
 		const char *escaped = escape(s, len, space);
 
+		if (nul && !len && !strncmp(s, NUL_CHARACTER, 2)) {
+			escaped = "\\u0000";
+			len = 2;
+		}
 		if (escaped) {
 			buf_put(out, plain, (size_t)(s - plain));
 			buf_puts(out, escaped);
@@ -80,6 +84,16 @@ void json_write_string(struct buf *out, const char *s)
 	}
 	buf_put(out, plain, (size_t)(end - plain));
 	buf_puts(out, "\"");
+}
+
+void json_write_string(struct buf *out, const char *s)
+{
+	write_quoted(out, s, false);
+}
+
+void write_chars(struct buf *out, const char *s)
+{
+	write_quoted(out, s, true);
 }
 
 static bool indented(enum json_style style)
@@ -98,7 +112,7 @@ static void write_value(struct buf *out, const json *j, enum json_style style, i
 static void write_member(struct buf *out, void *it, enum json_style style, int depth)
 {
 	new_line(out, style, depth);
-	json_write_string(out, json_iter_key(it));
+	write_chars(out, json_iter_key(it));
 	buf_puts(out, indented(style) ? ": " : ":");
 	write_value(out, json_iter_value(it), style, depth);
 }
@@ -152,10 +166,10 @@ static void write_value(struct buf *out, const json *j, enum json_style style, i
 	case JSON_OBJECT: write_object(out, j, style, depth); break;
 	case JSON_ARRAY: write_array(out, j, style, depth); break;
 	case JSON_STRING:
-		if (number_literal(j))
-			buf_puts(out, number_literal(j));
+		if (literal(j))
+			buf_puts(out, literal(j));
 		else
-			json_write_string(out, json_string_value(j));
+			write_chars(out, json_string_value(j));
 		break;
 	case JSON_INTEGER: buf_printf(out, "%" PRId64, (int64_t)json_integer_value(j)); break;
 	case JSON_TRUE: buf_puts(out, "true"); break;
