@@ -253,7 +253,7 @@ taken_bridge() { host ip link add br0 type bridge; }
 	same "IPv6" "c2 fd00:1::2" "$(ask c1 tcp fd00:1::3 80)"
 	same "gateway IPv4" "host 10.1.0.2" "$(ask c1 tcp 10.1.0.1 81)"
 	# The Go plugin's gateway is in duplicate address detection for a while.
-	is_cnibox || wait_for 5 host sh -c '! ip -6 addr show br0 | grep -q tentative'
+	is_cnibox || wait_for 60 host sh -c '! ip -6 addr show br0 | grep -q tentative'
 	same "gateway IPv6" "host fd00:1::2" "$(ask c1 tcp fd00:1::1 81)"
 	same "addresses of the bridge" "10.1.0.1/24 fd00:1::1/64" "$(addrs host br0)"
 	same "forwarding" "1 1" "$(sysctl host ipv4/ip_forward) $(sysctl host ipv6/conf/all/forwarding)"
@@ -421,14 +421,14 @@ taken_bridge() { host ip link add br0 type bridge; }
 	link "$port" .linkinfo.info_slave_data.hairpin true
 	for c in c1 c2; do
 		spawn "$c" sh -c "exec tcpdump -lnp -Q in -i eth0 'arp and dst net 10.1.0.98/31' >$T/$c 2>$T/$c.err"
-		wait_for 5 grep -q 'listening on' "$T/$c.err"
+		wait_for 60 grep -q 'listening on' "$T/$c.err"
 	done
 	inside c2 ping -c 1 -W 1 10.1.0.99 >/dev/null || :
 	inside c1 ping -c 1 -W 1 10.1.0.98 >/dev/null || :
 	for c in c1 c2; do
-		wait_for 5 grep -q 'who-has 10.1.0.99 ' "$T/$c"
+		wait_for 60 grep -q 'who-has 10.1.0.99 ' "$T/$c"
 	done
-	wait_for 5 grep -q 'who-has 10.1.0.98 ' "$T/c2"
+	wait_for 60 grep -q 'who-has 10.1.0.98 ' "$T/c2"
 	! grep 'who-has 10.1.0.98 ' "$T/c1"
 }
 
@@ -496,7 +496,7 @@ taken_bridge() { host ip link add br0 type bridge; }
 	serve c2 80
 	serve c3 80
 	serve host 80
-	same "isolated to isolated" "" "$(ask c1 tcp 10.1.0.3 80)"
+	same "isolated to isolated" "" "$(knock c1 tcp 10.1.0.3 80)"
 	same "isolated to plain" "c3 10.1.0.2" "$(ask c1 tcp 10.1.0.4 80)"
 	same "plain to isolated" "c2 10.1.0.4" "$(ask c3 tcp 10.1.0.3 80)"
 	same "isolated to the gateway" "host 10.1.0.2" "$(ask c1 tcp 10.1.0.1 80)"
@@ -510,7 +510,7 @@ taken_bridge() { host ip link add br0 type bridge; }
 	link "$port" .master br0
 	check "$(l2 '{"disableContainerInterface":true}')" c1
 	inside c1 ip link set eth0 up
-	wait_for 5 host sh -c "ip link show $port | grep -q LOWER_UP"
+	wait_for 60 host sh -c "ip link show $port | grep -q LOWER_UP"
 	del c1 "$(l2 '{"disableContainerInterface":true}')"
 	nothing_left br0
 }
@@ -780,7 +780,7 @@ together() {
 	for ((i = 1; i <= $1; i++)); do
 		(
 			T=$T/p$i
-			wait_for 10 test -e "$T/../go"
+			wait_for 60 test -e "$T/../go"
 			cni ADD bridge "c$i" <<<"$2"
 			echo "$status" >"$T/status"
 		) 3>&- &
@@ -1093,7 +1093,7 @@ together() {
 	c=$(l2 '{"isGateway":true,"ipMasq":true,"macspoofchk":true,"ipam":{"type":"slow"}}')
 	netns c1
 	(T=$T/bin && cni ADD bridge c1 <<<"$c") 3>&- &
-	wait_for 10 test -s "$T/parent"
+	wait_for 60 test -s "$T/parent"
 	same ports 1 "$(ports)"
 	kill -KILL "$(<"$T/parent")"
 	wait $! || :
@@ -1145,11 +1145,11 @@ together() {
 	local n
 	add c1 "$(l2)"
 	spawn c1 sh -c "exec tcpdump -lnep -i eth0 'arp or (icmp6 and ip6[40] == 136)' >$T/heard 2>$T/heard.err"
-	wait_for 5 grep -q 'listening on' "$T/heard.err"
+	wait_for 60 grep -q 'listening on' "$T/heard.err"
 	for n in 2 3 4; do
 		add "c$n" "$(dual '{"runtimeConfig":{"mac":"02:00:00:00:00:0'$n'"}}')"
-		wait_for 2 grep -Eq "^.* 02:00:00:00:00:0$n > ff:ff:ff:ff:ff:ff.* (who-has 10.1.0.$n .*tell 10.1.0.$n|Reply 10.1.0.$n is-at)" "$T/heard"
-		wait_for 2 grep -Eq "02:00:00:00:00:0$n > .* fd00:1::$n > ff02::1: .*neighbor advertisement" "$T/heard"
+		wait_for 60 grep -Eq "^.* 02:00:00:00:00:0$n > ff:ff:ff:ff:ff:ff.* (who-has 10.1.0.$n .*tell 10.1.0.$n|Reply 10.1.0.$n is-at)" "$T/heard"
+		wait_for 60 grep -Eq "02:00:00:00:00:0$n > .* fd00:1::$n > ff02::1: .*neighbor advertisement" "$T/heard"
 	done
 }
 

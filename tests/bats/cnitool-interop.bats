@@ -38,7 +38,7 @@ handover() {
 	CNI_PATH=$path2 CAP_ARGS=$caps by "$2" check n /run/netns/c1
 	CNI_PATH=$path2 CAP_ARGS=$caps by "$2" del n /run/netns/c1
 	same "links of c1" '["lo"]' "$(inside c1 ip -j link | jq -c '[.[].ifname]')"
-	same "host port" '' "$(ask host tcp 10.9.0.1 8080)"
+	same "host port" '' "$(knock host tcp 10.9.0.1 8080)"
 	inside c2 ping -c 1 -W 2 10.9.0.1
 	CNI_PATH=$path2 by "$2" del n /run/netns/c2
 	same leases '' "$(host sh -c 'ls /var/lib/cni/networks/n/10.* 2>/dev/null')"
@@ -48,7 +48,7 @@ handover() {
 	CNI_PATH=$path2 CAP_ARGS=$caps by "$2" del n /run/netns/c1
 	no_entry
 }
-reachable_again() { wait_for 5 eval '[[ $(ask host tcp 10.9.0.1 8080) == c1* ]]'; }
+reachable_again() { wait_for 60 eval '[[ $(knock host tcp 10.9.0.1 8080) == c1* ]]'; }
 
 @test "added by ours, checked and deleted by the Go tool, with our plugins" {
 	only_cnibox "the CHECK of portmap 1.1.1 misses IPv6 rules where there is no IPv6"
@@ -90,7 +90,7 @@ reachable_again() { wait_for 5 eval '[[ $(ask host tcp 10.9.0.1 8080) == c1* ]]'
 	serve c1 80
 	reachable_again
 	CNI_PATH=${GO_PLUGIN%/*} CAP_ARGS=$caps by "$GO" del n /run/netns/c1
-	same "host port" '' "$(ask host tcp 10.9.0.1 8080)"
+	same "host port" '' "$(knock host tcp 10.9.0.1 8080)"
 	no_entry
 }
 

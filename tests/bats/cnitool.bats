@@ -1110,14 +1110,14 @@ waits_for_lock() { grep -q -- "-> OFDLCK .*:$(host stat -c %i /var/lib/cni/cnito
 	does a ADD "while [ ! -e $T/go ]; do sleep 0.02; done"
 	export NETCONFPATH=$NET CNI_PATH=$BIN
 	spawn host "$CNITOOL" add n /x
-	wait_for 5 test -e "$T/a.ADD.env"
+	wait_for 60 test -e "$T/a.ADD.env"
 	spawn host sh -c "'$CNITOOL' del n /x; echo \$? >$T/del.status"
-	wait_for 5 waits_for_lock
+	wait_for 60 waits_for_lock
 	[ ! -e "$T/del.status" ]
 	works del n /y
 	called 'ADD a,DEL a'
 	: >"$T/go"
-	wait_for 5 test -s "$T/del.status"
+	wait_for 60 test -s "$T/del.status"
 	same "status of del" 0 "$(cat "$T/del.status")"
 	called 'DEL a'
 	no_entry
@@ -1145,13 +1145,13 @@ waits_for_lock() { grep -q -- "-> OFDLCK .*:$(host stat -c %i /var/lib/cni/cnito
 	does a ADD "while [ ! -e $T/go ]; do sleep 0.02; done"
 	export NETCONFPATH=$NET CNI_PATH=$BIN
 	spawn host "$CNITOOL" add n /x
-	wait_for 5 test -e "$T/a.ADD.env"
+	wait_for 60 test -e "$T/a.ADD.env"
 	spawn host sh -c "'$CNITOOL' gc n --valid x/y; echo \$? >$T/gc.status"
-	wait_for 5 waits_for_lock
+	wait_for 60 waits_for_lock
 	[ ! -e "$T/gc.status" ]
 	called 'ADD a'
 	: >"$T/go"
-	wait_for 5 test -s "$T/gc.status"
+	wait_for 60 test -s "$T/gc.status"
 	same "status of gc" 0 "$(cat "$T/gc.status")"
 	called 'DEL a'
 	no_entry
@@ -1296,7 +1296,7 @@ waits_for_lock() { grep -q -- "-> OFDLCK .*:$(host stat -c %i /var/lib/cni/cnito
 	called 'ADD a,ADD b,DEL b,DEL a'
 	no_entry
 	for f in child pid; do
-		wait_for 5 sh -c "! kill -0 $(cat "$T/$f") 2>/dev/null || grep -q '^State:.Z' /proc/$(cat "$T/$f")/status"
+		wait_for 60 sh -c "! kill -0 $(cat "$T/$f") 2>/dev/null || grep -q '^State:.Z' /proc/$(cat "$T/$f")/status"
 	done
 	# Deaf and mute, and one that is busy writing.
 	does b ADD 'exec <&- >&- 2>&-; sleep 600'
@@ -1338,15 +1338,15 @@ waits_for_lock() { grep -q -- "-> OFDLCK .*:$(host stat -c %i /var/lib/cni/cnito
 	cc -o "$BIN/a" "$T/a.c"
 	list n a
 	spawn host sh -c "exec 7>>$BIN/a; : >$T/open; until [ -e $T/close ]; do sleep 0.02; done"
-	wait_for 5 test -e "$T/open"
+	wait_for 60 test -e "$T/open"
 	! "$BIN/a" >/dev/null 2>&1 || skip "this kernel executes files that are open for writing"
 	export NETCONFPATH=$NET CNI_PATH=$BIN
 	spawn host sh -c "'$CNITOOL' add n /x >$T/late.out 2>&1; echo \$? >$T/late"
-	wait_for 5 test -e "$T/late.out"
+	wait_for 60 test -e "$T/late.out"
 	run wait_for 1 test -s "$T/late"
 	same "finished while it was busy" 1 "$status"
 	: >"$T/close"
-	wait_for 5 test -s "$T/late"
+	wait_for 60 test -s "$T/late"
 	same status 0 "$(cat "$T/late")"
 }
 

@@ -15,12 +15,12 @@ example() {
 	need_applet bridge host-local portmap
 	is_ours || skip "not our cnitool"
 	before=$(host ip -o link)
-	run host env "CNITOOL=$CNITOOL" "EXAMPLE=$T" timeout 120 "$CNIBOX_ROOT/examples/$1/run" "$CNI_PLUGIN_DIR"
+	run host env "CNITOOL=$CNITOOL" "EXAMPLE=$T" timeout 600 "$CNIBOX_ROOT/examples/$1/run" "$CNI_PLUGIN_DIR"
 	[ "$status" -eq 0 ] || { printf '%s\n' "$output" >&2 && return 1; }
 	[[ $output == *'All as it should be.' && $output != *WRONG* ]]
 	[ "$(grep -c '^   ok ' <<<"$output")" -gt 20 ]
 	same "links of the node" "$before" "$(host ip -o link)"
-	wait_for 5 no_process
+	wait_for 60 no_process
 }
 
 @test "village: two networks on one container by two calls" {

@@ -25,17 +25,17 @@ export CNIBOX_BUILD CNI_PLUGIN_DIR LC_ALL=C
 # What the holder process runs inside the fresh namespaces before it says "ready".
 read -r -d '' SANDBOX_INIT <<'EOS' || :
 set -e
-# Puts a private empty directory at $1/$2 without creating anything on the disk below.
+# Mounts a private empty directory at $1/$2. Where it is missing it is made on an overlay first: nothing
+# is created on the disk below, and a test finds a mount point there on every machine.
 cover() {
-	if [ -d "$1/$2" ]; then
-		mount -t tmpfs -o mode=755 sandbox "$1/$2"
-		return
+	if [ ! -d "$1/$2" ]; then
+		s=/run/.sandbox$1
+		mkdir -p "$s/up" "$s/work"
+		mount -t overlay -o "lowerdir=$1,upperdir=$s/up,workdir=$s/work" sandbox "$1" 2>/dev/null ||
+			{ cp -a "$1/." "$s/up/" && mount --bind "$s/up" "$1"; }
+		mkdir "$1/$2"
 	fi
-	s=/run/.sandbox$1
-	mkdir -p "$s/up" "$s/work"
-	mount -t overlay -o "lowerdir=$1,upperdir=$s/up,workdir=$s/work" sandbox "$1" 2>/dev/null ||
-		{ cp -a "$1/." "$s/up/" && mount --bind "$s/up" "$1"; }
-	mkdir "$1/$2"
+	mount -t tmpfs -o mode=755 sandbox "$1/$2"
 }
 mount -t tmpfs -o mode=755 sandbox /run
 mkdir -p /run/netns /run/cnibox /run/cni /run/lock
@@ -350,20 +350,20 @@ serve() {
 	case $proto in udp) how=UDP$fam-RECVFROM ;; *) how=${proto^^}$fam-LISTEN ;; esac
 	[ $fam = 4 ] || port+=,ipv6only=1
 	spawn "$name" socat "$how:$port,fork,reuseaddr" "SYSTEM:read x; echo $name \$SOCAT_PEERADDR"
-	wait_for 5 listening "$name" "${port%%,*}" "$proto"
+	wait_for 60 listening "$name" "${port%%,*}" "$proto"
 }
 
-# ask FROM tcp|udp|sctp ADDR PORT: sends a line from namespace FROM and prints the answer; nothing
-# when there is none within two seconds.
+# ask FROM tcp|udp|sctp ADDR PORT: sends a line from namespace FROM and prints the answer, for which it
+# waits long: a busy machine is slow. knock is the same where no answer is expected, and gives up soon.
 ask() {
-	local line
+	local line wait=${ASK_WAIT:-30}
 	if [ "$2" = sctp ]; then
 		case $3 in
-		*:*) line=$(inside "$1" timeout 2 socat -t 2 - "SCTP6-CONNECT:[$3]:$4" <<<hello 2>/dev/null) ;;
-		*) line=$(inside "$1" timeout 2 socat -t 2 - "SCTP4-CONNECT:$3:$4" <<<hello 2>/dev/null) ;;
+		*:*) line=$(inside "$1" timeout "$wait" socat -t "$wait" - "SCTP6-CONNECT:[$3]:$4" <<<hello 2>/dev/null) ;;
+		*) line=$(inside "$1" timeout "$wait" socat -t "$wait" - "SCTP4-CONNECT:$3:$4" <<<hello 2>/dev/null) ;;
 		esac || :
 	else
-		line=$(inside "$1" timeout 2 bash -c 'exec 9<>"/dev/$1/$2/$3" && echo hello >&9 &&
+		line=$(inside "$1" timeout "$wait" bash -c 'exec 9<>"/dev/$1/$2/$3" && echo hello >&9 &&
 			head -n 1 <&9' ask "$2" "$3" "$4" 2>/dev/null) || :
 	fi
 	case $line in
@@ -371,6 +371,8 @@ ask() {
 	?*) echo "$line" ;;
 	esac
 }
+
+knock() { ASK_WAIT=2 ask "$@"; }
 
 # [2001:0db8:0000:...:0001] as 2001:db8::1.
 ip6_short() {

@@ -868,10 +868,10 @@ waiting() { host grep -q "^[0-9]*: -> FLOCK .*:$1 " /proc/locks; }
 	inode=$(host stat -c %i $store/lock)
 	spawn host sh -c 'exec 9<$1/lock && flock 9 && echo held >$2/held
 		until [ -e $2/go ]; do sleep 0.02; done' sh $store "$T"
-	wait_for 5 test -s "$T/held"
+	wait_for 60 test -s "$T/held"
 	cni ADD host-local c2 <<<"$(conf)" &
 	pid=$!
-	wait_for 5 waiting "$inode"
+	wait_for 60 waiting "$inode"
 	same leases 10.1.2.2 "$(leases)"
 	touch "$T/go"
 	wait "$pid"

@@ -83,7 +83,7 @@ version_of() {
   CNI_COMMAND=STATUS CNI_PATH=$D "$D/loopback" <"$T/config" >"$T/out" 2>&1 3>&- &
   pid=$!
   exec 9>"$T/config"
-  wait_for 5 [ "/proc/$pid/exe" -ef "$D/cnibox" ]
+  wait_for 60 [ "/proc/$pid/exe" -ef "$D/cnibox" ]
   cp "$BINARY" "$T/newer"
   echo >>"$T/newer"
   run cp "$T/newer" "$D/cnibox" # this is what must not be done

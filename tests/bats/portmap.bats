@@ -187,8 +187,8 @@ localnet() { host cat "/proc/sys/net/ipv4/conf/${1:-cni0}/route_localnet"; }
 	topology
 	add a 2 "8080:80"
 	serve a 80
-	same "answer" "a 10.22.0.1" "$(host timeout 2 socat -t2 - TCP4:127.0.0.1:8080,bind=127.0.0.5 <<<hello)"
-	same "answer" "a 10.22.0.1" "$(host timeout 2 socat -t2 - TCP4:192.0.2.1:8080,bind=127.1.2.3 <<<hello)"
+	same "answer" "a 10.22.0.1" "$(host timeout 30 socat -t30 - TCP4:127.0.0.1:8080,bind=127.0.0.5 <<<hello)"
+	same "answer" "a 10.22.0.1" "$(host timeout 30 socat -t30 - TCP4:192.0.2.1:8080,bind=127.1.2.3 <<<hello)"
 }
 
 @test "a container in a /8, as the loopback's addresses are" {
@@ -470,7 +470,7 @@ localnet() { host cat "/proc/sys/net/ipv4/conf/${1:-cni0}/route_localnet"; }
 	topology
 	add a 2 "8080:80"
 	host ip netns del a
-	wait_for 5 host sh -c '! ip link show va'
+	wait_for 60 host sh -c '! ip link show va'
 	port c 2
 	serve c 80
 	add c 2 "8080:80"
@@ -692,7 +692,7 @@ kept() { same "flows from port $1" "$2" "$(flows "$1")"; }
 	topology
 	serve a 53 udp
 	serve b 53 udp
-	talk() { inside x timeout 2 socat -t0.3 - UDP4:192.0.2.1:5300,bind=:4000,reuseaddr <<<hello; }
+	talk() { inside x timeout 60 socat -t5 - UDP4:192.0.2.1:5300,bind=:4000,reuseaddr <<<hello; }
 	add a 2 "5300:53/udp"
 	same "answer" "a 192.0.2.9" "$(talk)"
 	del a 2 -

@@ -196,8 +196,8 @@ expect_failure() {
 	same "TCP over IPv6" "c1 fd00:9::1" "$(ask host tcp fd00:9::2 80)"
 	same "UDP over IPv6" "c1 fd00:9::1" "$(ask host udp fd00:9::2 53)"
 	same "towards the node" "host 10.9.0.2" "$(ask c1 tcp 10.9.0.1 81)"
-	same "a closed port" "" "$(ask host tcp 10.9.0.2 8080)"
-	same "a closed UDP port" "" "$(ask host udp 10.9.0.2 8080)"
+	same "a closed port" "" "$(knock host tcp 10.9.0.2 8080)"
+	same "a closed UDP port" "" "$(knock host udp 10.9.0.2 8080)"
 }
 
 @test "chain runs a list as libcni does" {

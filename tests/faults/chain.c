@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 /* Milliseconds: more is a hang. */
-static int timeout = 10000;
+static int timeout = 60000;
 
 const char *const plugin_types[PLUGINS] = {
 	"bridge", "tuning", "portmap", "bandwidth", "loopback", "cnitool"};

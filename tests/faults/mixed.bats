@@ -131,7 +131,7 @@ no_trace() {
 	LIST=${LIST/1.1.0/1.0.0} by "$GO" ADD 2
 	by "$OURS" ADD 3
 	host sh -c 'umount -l /run/netns/c1; rm /run/netns/c1'
-	wait_for 5 host sh -c 'test $(ip -o link show type veth master cni0 | wc -l) = 2'
+	wait_for 60 host sh -c 'test $(ip -o link show type veth master cni0 | wc -l) = 2'
 	VALID='[{"containerID":"c2","ifname":"eth0"},{"containerID":"c3","ifname":"eth0"}]' chain_ok GC "$LIST" c1
 	same addresses '10.1.0.3 10.1.0.4' "$(addresses)"
 	serve c2 80

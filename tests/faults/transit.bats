@@ -26,11 +26,11 @@ setup() {
 	serve c1 80 tcp -6
 	serve c1 80 udp
 	# Neighbours are looked for with patience of their own.
-	wait_for 10 answered
+	wait_for 60 answered
 }
 teardown() { sandbox_end; }
 
-answered() { [ -n "$(ask left tcp 2001:db8:2::2 8080)" ]; }
+answered() { [ -n "$(knock left tcp 2001:db8:2::2 8080)" ]; }
 
 # mapped OPTIONS MAPPING: portmap ADD with these.
 mapped() {

@@ -131,7 +131,7 @@ BRIDGE='{"cniVersion":"1.1.0","name":"n","type":"bridge","bridge":"br0","isGatew
 	rm "$log"
 	DELAY="-e inject=sendto:delay_enter=1500000:when=${nth:-1}" cni ADD "$T/slow" a <<<"$BRIDGE" &
 	slow=$!
-	wait_for 10 test -s "$log"
+	wait_for 60 test -s "$log"
 	host ip link add br0 type bridge
 	wait $slow || :
 	ok DEL bridge a <<<"$BRIDGE"

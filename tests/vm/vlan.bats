@@ -68,8 +68,8 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	serve c3 80
 	serve c4 80
 	same "same VLAN" "c2 10.1.0.2" "$(ask c1 tcp 10.1.0.3 80)"
-	same "another VLAN" "" "$(ask c1 tcp 10.1.0.4 80)"
-	same "no VLAN" "" "$(ask c1 tcp 10.1.0.5 80)"
+	same "another VLAN" "" "$(knock c1 tcp 10.1.0.4 80)"
+	same "no VLAN" "" "$(knock c1 tcp 10.1.0.5 80)"
 	# The Go plugin's CHECK stumbles over the bridge's address, which follows the ports.
 	! is_cnibox || check "$(l3 '{"vlan":10}')" c1
 	for c in c1 c2 c3 c4; do
@@ -99,7 +99,7 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	serve c2 80
 	serve c3 80
 	same "in the trunk" "c2 10.107.0.1" "$(ask c1 tcp 10.107.0.2 80)"
-	same "not in the trunk" "" "$(ask c1 tcp 10.111.0.2 80)"
+	same "not in the trunk" "" "$(knock c1 tcp 10.111.0.2 80)"
 	host bridge vlan del dev "$port" vid 107
 	host bridge vlan del dev "$(jq -r '.interfaces[1].name' "$T/result-c1")" vid 107
 	mismatch 'VLAN 107 is missing from its trunk' "$c" c1
