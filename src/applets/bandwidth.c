@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "base/mac.h"
 #include "cni/applet.h"
+#include "netlink/kind.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
 #include "netlink/tc.h"
@@ -425,12 +426,12 @@ static int create_ifb(struct nl *nl, struct undo *undo, const char *name, const 
 	const struct link *veth, struct link *ifb, struct err *e)
 {
 	uint8_t mac[6];
-	struct link_new new = {.name = name, .kind = "ifb", .mtu = veth->mtu, .mac = mac};
+	struct link_new new = {.name = name, .kind = &kind_ifb, .mtu = veth->mtu, .mac = mac};
 	char ext[256] = "";
 	int ret;
 
 	ifb_mac(o, mac);
-	ret = link_create(nl, &new, ext, sizeof(ext));
+	ret = link_create(nl, &new, NULL, ext, sizeof(ext));
 	if (ret) {
 		err_sys(e, -ret, ERR_SYSTEM, "adding link: IFB %s", name);
 		return ext[0] ? err_detail(e, "%s", ext) : -1;

@@ -13,7 +13,10 @@
 #include "filter/masquerade.h"
 #include "filter/spoof.h"
 #include "netlink/addr.h"
+#include "netlink/brvlan.h"
+#include "netlink/kind.h"
 #include "netlink/link.h"
+#include "netlink/sysctl.h"
 
 #include <net/if.h>
 
@@ -28,7 +31,8 @@
 /* How long the host's end may take to come up. */
 #define PORT_TIMEOUT_MS 2550
 
-#define VLAN_MAX 4094
+/* Where untagged frames belong on a port with a trunk and no VLAN of its own. */
+#define NATIVE_VLAN 1
 
 /* The mark of a bridge (or of its VLAN interface) that we made, so that GC may take it away. */
 #define BRIDGE_ALIAS "cnibox bridge"
@@ -41,9 +45,8 @@ struct bridge_conf {
 	int64_t mtu;
 	int64_t vlan;
 	bool has_trunk;
-	uint8_t trunk[(VLAN_MAX + 8) / 8]; /* a bit for each VLAN ID */
-	size_t trunk_len;                  /* how many are set */
-	const char *ipam;                  /* NULL: layer 2 only */
+	struct vlan_set trunk;
+	const char *ipam; /* NULL: layer 2 only */
 	struct dns dns;
 	bool has_dns;
 	bool has_mac;
@@ -58,17 +61,9 @@ static void conf_free(struct bridge_conf *c)
 
 /* ---- config ---- */
 
-static void trunk_add(struct bridge_conf *c, int64_t vid)
+static bool has_vlans(const struct bridge_conf *c)
 {
-	uint8_t bit = (uint8_t)(1u << (vid % 8));
-
-	c->trunk_len += c->trunk[vid / 8] & bit ? 0 : 1;
-	c->trunk[vid / 8] |= bit;
-}
-
-static bool trunk_has(const struct bridge_conf *c, int64_t vid)
-{
-	return c->trunk[vid / 8] & (1u << (vid % 8));
+	return c->vlan || !vlan_set_empty(&c->trunk);
 }
 
 static int vlan_id(const json *item, const char *key, int64_t *out, bool *given, struct err *e)
@@ -103,10 +98,10 @@ static int read_trunk_item(struct bridge_conf *c, const json *item, struct err *
 	if (has_min && min > max)
 		return err_set(
 			e, ERR_INVALID_CONFIG, "minID is greater than maxID in trunk parameter");
-	for (int64_t vid = min; has_min && vid <= max; vid++)
-		trunk_add(c, vid);
+	if (has_min)
+		vlan_set_add(&c->trunk, (uint16_t)min, (uint16_t)max);
 	if (has_id)
-		trunk_add(c, id);
+		vlan_set_add(&c->trunk, (uint16_t)id, (uint16_t)id);
 	return 0;
 }
 
@@ -308,14 +303,14 @@ static int make_bridge(struct nl *nl, const struct bridge_conf *c, struct undo *
 {
 	char ext[256];
 	uint8_t mac[6];
+	struct bridge_data data = {.vlan_filtering = c->vlan || c->has_trunk};
 	struct link_new new = {
+		.kind = &kind_bridge,
+		.data = &data,
 		.name = c->bridge,
-		.kind = "bridge",
 		.mtu = conf_mtu(c),
 		.mac = mac,
 		.up = true,
-		.alias = BRIDGE_ALIAS,
-		.vlan_filtering = c->vlan || c->has_trunk,
 	};
 	int ret;
 
@@ -323,7 +318,7 @@ static int make_bridge(struct nl *nl, const struct bridge_conf *c, struct undo *
 	 * changes it as containers come and go. */
 	ret = mac_random(mac);
 	if (!ret)
-		ret = link_create(nl, &new, ext, sizeof(ext));
+		ret = link_create(nl, &new, BRIDGE_ALIAS, ext, sizeof(ext));
 	if (ret == -EEXIST)
 		return 0; /* another first ADD was faster */
 	if (ret) {
@@ -333,14 +328,15 @@ static int make_bridge(struct nl *nl, const struct bridge_conf *c, struct undo *
 	return undo_push(undo, unmake_bridge, NULL, (void *)c->bridge, e);
 }
 
-static int check_bridge(const struct bridge_conf *c, const struct link *br, struct err *e)
+static int check_bridge(const struct bridge_conf *c, const struct link *br,
+	const struct bridge_data *data, struct err *e)
 {
 	if (strcmp(br->kind, "bridge") != 0)
 		return err_set(e, ERR_CONFLICT,
 			"failed to create bridge \"%s\": \"%s\" already exists but is not a bridge",
 			c->bridge, c->bridge);
 	/* Without filtering the kernel would store the VLANs and separate nobody. */
-	if ((c->vlan || c->trunk_len) && !br->vlan_filtering)
+	if (has_vlans(c) && !data->vlan_filtering)
 		return err_set(e, ERR_CONFLICT,
 			"bridge \"%s\" exists without VLAN filtering, which vlan and vlanTrunk need",
 			c->bridge);
@@ -350,17 +346,18 @@ static int check_bridge(const struct bridge_conf *c, const struct link *br, stru
 static int ensure_bridge(struct nl *nl, const struct bridge_conf *c, struct undo *undo,
 	struct link *br, struct err *e)
 {
-	int ret = link_get(nl, c->bridge, br);
+	struct bridge_data data = {0};
+	int ret = link_get_data(nl, c->bridge, &kind_bridge, br, &data);
 	char path[64];
 
 	if (ret == -ENODEV) {
 		if (make_bridge(nl, c, undo, e))
 			return -1;
-		ret = link_get(nl, c->bridge, br);
+		ret = link_get_data(nl, c->bridge, &kind_bridge, br, &data);
 	}
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up bridge \"%s\"", c->bridge);
-	if (check_bridge(c, br, e))
+	if (check_bridge(c, br, &data, e))
 		return -1;
 	/* No container may advertise itself to the host as a router. Best effort: there may be no
 	 * IPv6. */
@@ -376,72 +373,26 @@ static int ensure_bridge(struct nl *nl, const struct bridge_conf *c, struct undo
 
 /* ---- the port ---- */
 
-struct forget {
-	struct nl_req *req;
-	uint32_t index;
-};
-
-static int forget_vlan(const struct port_vlan *v, void *arg)
-{
-	const struct forget *f = arg;
-
-	link_put_vlan_del(f->req, f->index, v->first, v->last);
-	return 0;
-}
-
-/* The trunk as ranges; the port's own VLAN keeps its flags. */
-static void put_trunk(struct nl_req *req, const struct bridge_conf *c, uint32_t index)
-{
-	for (int64_t vid = 1; vid <= VLAN_MAX; vid++) {
-		int64_t first = vid;
-
-		if (!trunk_has(c, vid) || vid == c->vlan)
-			continue;
-		while (vid < VLAN_MAX && trunk_has(c, vid + 1) && vid + 1 != c->vlan)
-			vid++;
-		link_put_vlan(req, index, (uint16_t)first, (uint16_t)vid, 0);
-	}
-}
-
-struct vlan_seen {
-	uint8_t bits[(VLAN_MAX + 8) / 8];
-	int64_t pvid;
-};
-
-static int see_vlan(const struct port_vlan *v, void *arg)
-{
-	struct vlan_seen *s = arg;
-
-	for (uint32_t vid = v->first; vid <= v->last && vid <= VLAN_MAX; vid++)
-		s->bits[vid / 8] |= (uint8_t)(1u << (vid % 8));
-	if (v->flags & BRIDGE_VLAN_INFO_PVID)
-		s->pvid = v->first;
-	return 0;
-}
-
 static int set_port_vlans(
 	struct nl *nl, const struct bridge_conf *c, const char *name, struct err *e)
 {
-	const uint16_t access = BRIDGE_VLAN_INFO_PVID | BRIDGE_VLAN_INFO_UNTAGGED;
+	struct port_vlans now = {0};
 	autoreq req = {0};
-	struct forget forget = {.req = &req};
 	struct link port;
 	int ret = 0;
 
-	if (!c->vlan && !c->trunk_len)
+	if (!has_vlans(c))
 		return 0;
 	if (link_need(nl, name, &port, e))
 		return -1;
-	forget.index = port.index;
 	if (!c->preserve_default_vlan)
-		ret = link_vlans(nl, port.index, forget_vlan, &forget);
+		ret = brvlan_get(nl, port.index, &now);
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to list the VLANs of \"%s\"", name);
-	if (c->vlan)
-		link_put_vlan(&req, port.index, (uint16_t)c->vlan, (uint16_t)c->vlan, access);
-	put_trunk(&req, c, port.index);
-	if (!c->vlan && c->trunk_len)
-		link_put_vlan(&req, port.index, 1, 1, access); /* the native VLAN */
+	brvlan_put_del(&req, port.index, &now.set);
+	brvlan_put_tagged(&req, port.index, &c->trunk);
+	/* Last: what it makes untagged the trunk, which may hold the same VLAN, makes tagged. */
+	brvlan_put_access(&req, port.index, c->vlan ? (uint16_t)c->vlan : NATIVE_VLAN);
 	return nl_do(nl, &req, e, "failed to setup vlan tag on interface \"%s\"", name);
 }
 
@@ -636,8 +587,7 @@ static int set_gateway_vlan(
 {
 	struct bridge_conf only_vlan = *c;
 
-	only_vlan.trunk_len = 0;
-	memset(only_vlan.trunk, 0, sizeof(only_vlan.trunk));
+	only_vlan.trunk = (struct vlan_set){0};
 	return set_port_vlans(nl, &only_vlan, port, e);
 }
 
@@ -646,7 +596,7 @@ static int set_gateway_vlan(
 static int settle_vlan_link(
 	struct nl *nl, const struct bridge_conf *c, const struct link *l, struct err *e)
 {
-	struct vlan_seen seen = {0};
+	struct port_vlans seen = {0};
 	struct link port;
 	int ret;
 
@@ -654,7 +604,7 @@ static int settle_vlan_link(
 		return 0;
 	ret = link_get_index(nl, l->peer, &port);
 	if (!ret)
-		ret = link_vlans(nl, port.index, see_vlan, &seen);
+		ret = brvlan_get(nl, port.index, &seen);
 	if (ret)
 		return err_sys(
 			e, -ret, ERR_SYSTEM, "failed to look up the port of \"%s\"", l->name);
@@ -682,13 +632,13 @@ static int ensure_vlan_link(struct nl *nl, const struct bridge_conf *c, const st
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to make a random MAC address");
 	snprintf(port, sizeof(port), "veth%02x%02x%02x%02x", suffix[2], suffix[3], suffix[4],
 		suffix[5]);
-	link_put_veth(&req, &(struct veth_new){.name = port,
-				    .peer_name = name,
-				    .peer_mac = mac,
-				    .peer_netns = -1,
-				    .mtu = br->mtu,
-				    .master = br->index,
-				    .up = true});
+	link_put_new(
+		&req, &(struct link_new){.kind = &kind_veth,
+			      .data = &(struct veth_data){.name = name, .mac = mac, .mtu = br->mtu},
+			      .name = port,
+			      .mtu = br->mtu,
+			      .master = br->index,
+			      .up = true});
 	link_put(&req, &(struct link_set){.name = port, .alias = BRIDGE_ALIAS});
 	link_put(
 		&req, &(struct link_set){.name = name, .alias = BRIDGE_ALIAS, .flags_set = IFF_UP});
@@ -870,7 +820,7 @@ static int wait_for_port(
 	const struct sandbox *sb, const struct link *br, const struct veth *v, struct err *e)
 {
 	struct link l;
-	int ret = link_wait(sb->host, v->host_name, port_ready, PORT_TIMEOUT_MS, &l);
+	int ret = link_wait(sb->host, -1, v->host_name, port_ready, PORT_TIMEOUT_MS, &l);
 
 	if (ret == -ETIMEDOUT && l.operstate != IF_OPER_UP)
 		return err_set(e, ERR_TRY_AGAIN,
@@ -1017,23 +967,23 @@ static int check_port(const struct sandbox *sb, const struct bridge_conf *c, con
 static int check_vlans(const struct sandbox *sb, const struct bridge_conf *c,
 	const struct link *port, struct err *e)
 {
-	int64_t pvid = c->vlan ? c->vlan : 1;
-	struct vlan_seen seen = {0};
+	int64_t pvid = c->vlan ? c->vlan : NATIVE_VLAN;
+	struct port_vlans seen = {0};
 	int ret;
 
-	if (!c->vlan && !c->trunk_len)
+	if (!has_vlans(c))
 		return 0;
-	ret = link_vlans(sb->host, port->index, see_vlan, &seen);
+	ret = brvlan_get(sb->host, port->index, &seen);
 	if (ret)
 		return err_sys(
 			e, -ret, ERR_SYSTEM, "failed to list the VLANs of \"%s\"", port->name);
 	if (seen.pvid != pvid)
 		return err_set(e, ERR_CHECK, "port %s: VLAN %lld is not its PVID", port->name,
 			(long long)pvid);
-	for (int64_t vid = 1; vid <= VLAN_MAX; vid++)
-		if (trunk_has(c, vid) && !(seen.bits[vid / 8] & (1u << (vid % 8))))
-			return err_set(e, ERR_CHECK, "port %s: VLAN %lld is missing from its trunk",
-				port->name, (long long)vid);
+	for (uint16_t vid = 1; vid <= VLAN_MAX; vid++)
+		if (vlan_set_has(&c->trunk, vid) && !vlan_set_has(&seen.set, vid))
+			return err_set(e, ERR_CHECK, "port %s: VLAN %u is missing from its trunk",
+				port->name, vid);
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 #include "netlink/ct.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
+#include "netlink/route.h"
+#include "netlink/sysctl.h"
 #include "netlink/nft.h"
 #include "netlink/nftmap.h"
 #include "portmap/conditions.h"

@@ -10,6 +10,7 @@
 #include "cni/args.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
+#include "netlink/sysctl.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <ctype.h>

@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
+#include "netlink/route.h"
+#include "netlink/sysctl.h"
 
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
@@ -236,18 +238,13 @@ static int look_at(const struct addr *a, void *arg)
 	return 0;
 }
 
-static int open_watch(void *arg, struct err *e)
-{
-	return nl_watch(arg, RTMGRP_IPV6_IFADDR, e);
-}
-
 static int settle(const struct sandbox *sb, const struct ifsetup *s, struct err *e)
 {
 	int64_t end = clock_ms() + DAD_TIMEOUT_MS;
 	autonl *watch = NULL;
 	char text[PREFIX_STRLEN];
 
-	if (netns_run(sb->netns, open_watch, &watch, e))
+	if (netns_nl_watch(sb->netns, &watch, RTMGRP_IPV6_IFADDR, e))
 		return -1;
 	for (;;) {
 		struct settling now = {0};

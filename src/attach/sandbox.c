@@ -4,11 +4,6 @@
 
 #include <linux/netlink.h>
 
-static int open_inside(void *arg, struct err *e)
-{
-	return nl_open(arg, NETLINK_ROUTE, e);
-}
-
 int sandbox_open(
 	struct sandbox *s, const struct request *req, enum netns_state *state, struct err *e)
 {
@@ -20,7 +15,8 @@ int sandbox_open(
 		*state = got;
 	if (got != NETNS_OK)
 		return -1;
-	if (nl_open(&s->host, NETLINK_ROUTE, e) || netns_run(s->netns, open_inside, &s->nl, e)) {
+	if (nl_open(&s->host, NETLINK_ROUTE, e) ||
+		netns_nl_open(s->netns, &s->nl, NETLINK_ROUTE, e)) {
 		sandbox_close(s);
 		return -1;
 	}

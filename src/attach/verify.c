@@ -2,6 +2,7 @@
 #include "base/mac.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
+#include "netlink/route.h"
 
 #include <linux/rtnetlink.h>
 #include <string.h>

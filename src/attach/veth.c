@@ -2,6 +2,7 @@
 #include "base/mac.h"
 
 #include "base/cleanup.h"
+#include "netlink/kind.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -29,12 +30,18 @@ static void put_pair(struct nl_req *req, const struct sandbox *sb, const struct 
 	const struct veth_spec *spec, const struct veth *v)
 {
 	char altname[OWNER_ALTNAME], alias[ALIAS_SIZE];
-	struct veth_new pair = {
+	struct veth_data peer = {
+		.name = spec->ifname,
+		.mac = v->mac,
+		.mtu = spec->mtu,
+		.has_netns = true,
+		.netns = sb->netns,
+	};
+	struct link_new pair = {
+		.kind = &kind_veth,
+		.data = &peer,
 		.name = v->host_name,
 		.mac = v->host_mac,
-		.peer_name = spec->ifname,
-		.peer_mac = v->mac,
-		.peer_netns = sb->netns,
 		.mtu = spec->mtu,
 		.master = spec->master,
 		.up = true,
@@ -42,7 +49,7 @@ static void put_pair(struct nl_req *req, const struct sandbox *sb, const struct 
 
 	owner_altname(owner, altname);
 	owner_comment(owner, alias, sizeof(alias));
-	link_put_veth(req, &pair);
+	link_put_new(req, &pair);
 	link_put_altname(req, v->host_name, altname);
 	link_put(req, &(struct link_set){.name = v->host_name, .alias = alias});
 	if (spec->master && (spec->hairpin || spec->isolated))

@@ -1,4 +1,4 @@
-/* Addresses and routes. linux/if_addr.h, linux/rtnetlink.h. */
+/* Addresses of links. linux/if_addr.h. */
 #pragma once
 
 #include "base/err.h"
@@ -28,33 +28,3 @@ struct addr {
  * kernel order. fn as in nl_query(). */
 int addr_each(struct nl *nl, uint32_t index, uint8_t family,
 	int (*fn)(const struct addr *a, void *arg), void *arg);
-
-/* A route as we add and look for it. Zero members are the kernel's defaults: main table, no
- * priority. */
-struct route_spec {
-	struct prefix dst;
-	struct ip gw;   /* family 0: none */
-	struct ip src;  /* preferred source; family 0: none */
-	uint32_t index; /* output link */
-	uint32_t table; /* 0: main */
-	uint8_t scope;  /* RT_SCOPE_*; 0 is universe */
-	uint32_t priority;
-	uint32_t mtu;
-	uint32_t advmss;
-	bool onlink; /* RTNH_F_ONLINK: the gateway need not be in a known network */
-};
-
-/* Appends the message that adds a route: unicast, protocol boot. flags: NLM_F_EXCL, NLM_F_REPLACE
- * or 0 beside NLM_F_CREATE. */
-void route_put(struct nl_req *req, const struct route_spec *r, uint16_t flags);
-
-int route_add(struct nl *nl, const struct route_spec *r, uint16_t flags);
-int route_del(struct nl *nl, const struct route_spec *r);
-
-/* Calls fn for the routes of a family in a table (0: in any), in kernel order; of multipath routes
- * for each next hop. dst.len is 0 for default routes. */
-int route_each(struct nl *nl, uint8_t family, uint32_t table,
-	int (*fn)(const struct route_spec *r, void *arg), void *arg);
-
-/* Which link traffic to this address leaves through; 0 or -errno. */
-int route_lookup(struct nl *nl, const struct ip *dst, uint32_t *index);

@@ -1,14 +1,15 @@
 #include "netlink/link.h"
-#include "base/mac.h"
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/mac.h"
+#include "netlink/kind.h"
+#include "netlink/netns.h"
 
 #include <errno.h>
 #include <linux/if_bridge.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
-#include <linux/veth.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,16 +18,12 @@
 
 static void read_info(const struct nlattr *linkinfo, struct link *l)
 {
-	const struct nlattr *info[IFLA_INFO_MAX + 1], *data[IFLA_BR_MAX + 1];
+	const struct nlattr *info[IFLA_INFO_MAX + 1];
 
 	if (!linkinfo)
 		return;
 	nl_parse_nested(linkinfo, info, IFLA_INFO_MAX);
 	snprintf(l->kind, sizeof(l->kind), "%s", nl_str(info[IFLA_INFO_KIND]));
-	if (info[IFLA_INFO_DATA] && !strcmp(l->kind, "bridge")) {
-		nl_parse_nested(info[IFLA_INFO_DATA], data, IFLA_BR_MAX);
-		l->vlan_filtering = nl_u8(data[IFLA_BR_VLAN_FILTERING]);
-	}
 	if (info[IFLA_INFO_SLAVE_DATA] && !strcmp(nl_str(info[IFLA_INFO_SLAVE_KIND]), "bridge")) {
 		const struct nlattr *port[IFLA_BRPORT_MAX + 1];
 
@@ -34,16 +31,6 @@ static void read_info(const struct nlattr *linkinfo, struct link *l)
 		l->port_state = nl_u8(port[IFLA_BRPORT_STATE]);
 		l->hairpin = nl_u8(port[IFLA_BRPORT_MODE]);
 		l->isolated = nl_u8(port[IFLA_BRPORT_ISOLATED]);
-	}
-}
-
-static void read_altname(const struct nlattr *props, struct link *l)
-{
-	nl_for_each_attr (a, props) {
-		const char *name = nl_str(a);
-
-		if (nl_type(a) == IFLA_ALT_IFNAME && strlen(name) < sizeof(l->altname))
-			snprintf(l->altname, sizeof(l->altname), "%s", name);
 	}
 }
 
@@ -55,7 +42,6 @@ static void read_link(const struct nlmsghdr *msg, struct link *l)
 	nl_parse(msg, sizeof(*hdr), a, IFLA_MAX);
 	*l = (struct link){
 		.index = (uint32_t)hdr->ifi_index,
-		.type = hdr->ifi_type,
 		.flags = hdr->ifi_flags,
 		.mtu = nl_u32(a[IFLA_MTU]),
 		.promiscuity = nl_u32(a[IFLA_PROMISCUITY]),
@@ -71,7 +57,6 @@ static void read_link(const struct nlmsghdr *msg, struct link *l)
 		memcpy(l->mac, nl_data(a[IFLA_ADDRESS]), sizeof(l->mac));
 		l->has_mac = true;
 	}
-	read_altname(a[IFLA_PROP_LIST], l);
 	read_info(a[IFLA_LINKINFO], l);
 }
 
@@ -95,7 +80,7 @@ static struct ifinfomsg *start(struct nl_req *req, uint16_t type, uint16_t flags
 	return hdr;
 }
 
-static int get(struct nl *nl, uint32_t index, const char *name, struct link *out)
+static int get(struct nl *nl, uint32_t index, const char *name, nl_answer_fn *fn, void *out)
 {
 	autoreq req = {0};
 
@@ -104,17 +89,48 @@ static int get(struct nl *nl, uint32_t index, const char *name, struct link *out
 		put_name(&req, name);
 	/* Counters are most of the answer and nobody looks at them here. */
 	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
-	return nl_query(nl, &req, keep_link, NULL, out);
+	return nl_query(nl, &req, fn, NULL, out);
 }
 
 int link_get(struct nl *nl, const char *name, struct link *out)
 {
-	return get(nl, 0, name, out);
+	return get(nl, 0, name, keep_link, out);
 }
 
 int link_get_index(struct nl *nl, uint32_t index, struct link *out)
 {
-	return index ? get(nl, index, NULL, out) : -ENODEV;
+	return index ? get(nl, index, NULL, keep_link, out) : -ENODEV;
+}
+
+struct with_data {
+	const struct link_kind *kind;
+	struct link *link;
+	void *data;
+};
+
+static int keep_data(const struct nlmsghdr *msg, void *arg)
+{
+	const struct nlattr *a[IFLA_MAX + 1], *info[IFLA_INFO_MAX + 1], *data[KIND_ATTR_MAX + 1];
+	const struct with_data *w = arg;
+
+	read_link(msg, w->link);
+	nl_parse(msg, sizeof(struct ifinfomsg), a, IFLA_MAX);
+	if (!a[IFLA_LINKINFO] || strcmp(w->link->kind, w->kind->name) != 0)
+		return 0;
+	nl_parse_nested(a[IFLA_LINKINFO], info, IFLA_INFO_MAX);
+	if (!info[IFLA_INFO_DATA])
+		return 0;
+	nl_parse_nested(info[IFLA_INFO_DATA], data, KIND_ATTR_MAX);
+	w->kind->read(data, w->data);
+	return 0;
+}
+
+int link_get_data(
+	struct nl *nl, const char *name, const struct link_kind *kind, struct link *out, void *data)
+{
+	struct with_data w = {kind, out, data};
+
+	return get(nl, 0, name, keep_data, &w);
 }
 
 int link_need(struct nl *nl, const char *name, struct link *out, struct err *e)
@@ -231,10 +247,14 @@ void link_put(struct nl_req *req, const struct link_set *set)
 		nl_put_u32(req, IFLA_TXQLEN, set->txqlen);
 	if (set->has_master)
 		nl_put_u32(req, IFLA_MASTER, set->master);
-	if (set->index && set->rename)
+	/* The attribute that would hold the new name holds the one that says which link is meant.
+	 */
+	if (set->rename && !set->index)
+		nl_put_invalid(req);
+	else if (set->rename)
 		nl_put_str(req, IFLA_IFNAME, set->rename);
-	if (set->netns_fd > 0)
-		nl_put_u32(req, IFLA_NET_NS_FD, (uint32_t)set->netns_fd);
+	if (set->has_netns)
+		nl_put_u32(req, IFLA_NET_NS_FD, (uint32_t)set->netns);
 }
 
 int link_apply(struct nl *nl, const struct link_set *set)
@@ -301,172 +321,77 @@ static int leave_group(struct nl *nl, const char *name)
 	return nl_ack(nl, &req, NULL, 0, NULL);
 }
 
-int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size)
+static void put_kind(struct nl_req *req, const struct link_kind *kind, const void *info)
 {
-	autoreq req = {0};
-	struct ifinfomsg *hdr = start(&req, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, 0);
-	uint32_t group = 0;
-	int failed = 0, ret = n->alias ? random_group(&group) : 0;
-	size_t nest, data;
+	size_t nest = nl_nest(req, IFLA_LINKINFO), data;
 
-	if (ret)
-		return ret;
+	nl_put_str(req, IFLA_INFO_KIND, kind->name);
+	if (kind->put && info) {
+		data = nl_nest(req, IFLA_INFO_DATA);
+		kind->put(req, info);
+		nl_nest_end(req, data);
+	}
+	nl_nest_end(req, nest);
+}
+
+static void put_place(struct nl_req *req, const struct link_new *n)
+{
+	if (n->parent)
+		nl_put_u32(req, IFLA_LINK, n->parent);
+	if (n->has_parent_nsid)
+		nl_put_u32(req, IFLA_LINK_NETNSID, (uint32_t)n->parent_nsid);
+	if (n->has_netns)
+		nl_put_u32(req, IFLA_NET_NS_FD, (uint32_t)n->netns);
+	if (n->master)
+		nl_put_u32(req, IFLA_MASTER, n->master);
+}
+
+void link_put_new(struct nl_req *req, const struct link_new *n)
+{
+	struct ifinfomsg *hdr = start(req, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, 0);
+
 	if (n->up)
 		hdr->ifi_flags = hdr->ifi_change = IFF_UP;
-	nl_put_str(&req, IFLA_IFNAME, n->name);
+	nl_put_str(req, IFLA_IFNAME, n->name);
 	if (n->mtu)
-		nl_put_u32(&req, IFLA_MTU, n->mtu);
+		nl_put_u32(req, IFLA_MTU, n->mtu);
 	if (n->mac)
-		nl_put(&req, IFLA_ADDRESS, n->mac, 6);
+		nl_put(req, IFLA_ADDRESS, n->mac, 6);
 	if (n->has_txqlen)
-		nl_put_u32(&req, IFLA_TXQLEN, n->txqlen);
-	if (group)
-		nl_put_u32(&req, IFLA_GROUP, group);
-	nest = nl_nest(&req, IFLA_LINKINFO);
-	nl_put_str(&req, IFLA_INFO_KIND, n->kind);
-	if (n->vlan_filtering) {
-		data = nl_nest(&req, IFLA_INFO_DATA);
-		nl_put_u8(&req, IFLA_BR_VLAN_FILTERING, 1);
-		nl_nest_end(&req, data);
-	}
-	nl_nest_end(&req, nest);
-	if (group)
-		put_marked_alias(&req, n->alias, group);
+		nl_put_u32(req, IFLA_TXQLEN, n->txqlen);
+	if (n->group)
+		nl_put_u32(req, IFLA_GROUP, n->group);
+	put_place(req, n);
+	put_kind(req, n->kind, n->data);
+}
+
+int link_create(struct nl *nl, const struct link_new *n, const char *alias, char *ext, size_t size)
+{
+	struct link_new new = *n;
+	autoreq req = {0};
+	int failed = 0, ret = alias ? random_group(&new.group) : 0;
+
+	if (size)
+		*ext = '\0';
+	if (ret)
+		return ret;
+	link_put_new(&req, &new);
+	if (alias)
+		put_marked_alias(&req, alias, new.group);
 	ret = nl_ack(nl, &req, ext, size, &failed);
-	if (!ret && group)
+	if (!ret && alias)
 		ret = failed = leave_group(nl, n->name);
 	if (failed)
 		link_del_name(nl, n->name);
 	return ret;
 }
 
-static void put_veth_peer(struct nl_req *req, const struct veth_new *v)
-{
-	size_t peer = nl_nest(req, VETH_INFO_PEER);
-
-	nl_put_raw(req, sizeof(struct ifinfomsg));
-	nl_put_str(req, IFLA_IFNAME, v->peer_name);
-	if (v->mtu)
-		nl_put_u32(req, IFLA_MTU, v->mtu);
-	if (v->peer_mac)
-		nl_put(req, IFLA_ADDRESS, v->peer_mac, 6);
-	if (v->peer_netns >= 0)
-		nl_put_u32(req, IFLA_NET_NS_FD, (uint32_t)v->peer_netns);
-	nl_nest_end(req, peer);
-}
-
-void link_put_veth(struct nl_req *req, const struct veth_new *v)
-{
-	struct ifinfomsg *hdr = start(req, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, 0);
-	size_t nest, data;
-
-	if (v->up)
-		hdr->ifi_flags = hdr->ifi_change = IFF_UP;
-	nl_put_str(req, IFLA_IFNAME, v->name);
-	if (v->mtu)
-		nl_put_u32(req, IFLA_MTU, v->mtu);
-	if (v->mac)
-		nl_put(req, IFLA_ADDRESS, v->mac, 6);
-	if (v->master)
-		nl_put_u32(req, IFLA_MASTER, v->master);
-	nest = nl_nest(req, IFLA_LINKINFO);
-	nl_put_str(req, IFLA_INFO_KIND, "veth");
-	data = nl_nest(req, IFLA_INFO_DATA);
-	put_veth_peer(req, v);
-	nl_nest_end(req, data);
-	nl_nest_end(req, nest);
-}
-
-/* ---- bridge VLANs ---- */
-
-static void put_vlan_info(struct nl_req *req, uint16_t vid, uint16_t flags)
-{
-	struct bridge_vlan_info info = {.flags = flags, .vid = vid};
-
-	nl_put(req, IFLA_BRIDGE_VLAN_INFO, &info, sizeof(info));
-}
-
-static void put_vlans(struct nl_req *req, uint16_t type, uint32_t index, uint16_t first,
-	uint16_t last, uint16_t flags)
-{
-	size_t nest;
-
-	start(req, type, NLM_F_ACK, index)->ifi_family = PF_BRIDGE;
-	nest = nl_nest(req, IFLA_AF_SPEC);
-	if (first == last) {
-		put_vlan_info(req, first, flags);
-	} else {
-		put_vlan_info(req, first, flags | BRIDGE_VLAN_INFO_RANGE_BEGIN);
-		put_vlan_info(req, last, flags | BRIDGE_VLAN_INFO_RANGE_END);
-	}
-	nl_nest_end(req, nest);
-}
-
-void link_put_vlan(
-	struct nl_req *req, uint32_t index, uint16_t first, uint16_t last, uint16_t flags)
-{
-	put_vlans(req, RTM_SETLINK, index, first, last, flags);
-}
-
-void link_put_vlan_del(struct nl_req *req, uint32_t index, uint16_t first, uint16_t last)
-{
-	put_vlans(req, RTM_DELLINK, index, first, last, 0);
-}
-
-struct vlans {
-	uint32_t index;
-	int (*fn)(const struct port_vlan *v, void *arg);
-	void *arg;
-};
-
-static int read_vlans(const struct nlmsghdr *msg, void *arg)
-{
-	const struct ifinfomsg *hdr = (const void *)((const char *)msg + NLMSG_HDRLEN);
-	const struct nlattr *a[IFLA_MAX + 1];
-	const struct vlans *v = arg;
-	uint16_t begin = 0;
-
-	if ((uint32_t)hdr->ifi_index != v->index)
-		return 0;
-	nl_parse(msg, sizeof(*hdr), a, IFLA_MAX);
-	nl_for_each_attr (attr, a[IFLA_AF_SPEC]) {
-		struct bridge_vlan_info info;
-		struct port_vlan out;
-		int ret;
-
-		if (nl_type(attr) != IFLA_BRIDGE_VLAN_INFO || nl_len(attr) < sizeof(info))
-			continue;
-		memcpy(&info, nl_data(attr), sizeof(info));
-		if (info.flags & BRIDGE_VLAN_INFO_RANGE_BEGIN) {
-			begin = info.vid;
-			continue;
-		}
-		out = (struct port_vlan){.first = info.vid, .last = info.vid, .flags = info.flags};
-		if (info.flags & BRIDGE_VLAN_INFO_RANGE_END)
-			out.first = begin;
-		ret = v->fn(&out, v->arg);
-		if (ret)
-			return ret;
-	}
-	return 0;
-}
-
-int link_vlans(
-	struct nl *nl, uint32_t index, int (*fn)(const struct port_vlan *v, void *arg), void *arg)
-{
-	struct vlans v = {index, fn, arg};
-	autoreq req = {0};
-
-	/* The kernel answers for VLANs in dumps only; the filter leaves out what it can. */
-	start(&req, RTM_GETLINK, NLM_F_DUMP, 0)->ifi_family = PF_BRIDGE;
-	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_BRVLAN_COMPRESSED);
-	return nl_query(nl, &req, read_vlans, NULL, &v);
-}
-
 /* ---- waiting ---- */
 
-int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *l), int ms,
-	struct link *l)
+#define LOOK_AGAIN_MS 50
+
+int link_wait(struct nl *nl, int netns, const char *name, bool (*ready)(const struct link *l),
+	int ms, struct link *l)
 {
 	int64_t end = clock_ms() + ms, left;
 	autonl *watch = NULL;
@@ -475,8 +400,8 @@ int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *
 
 	if (ret || ready(l))
 		return ret;
-	if (nl_watch(&watch, RTMGRP_LINK, &e))
-		return -e.sys;
+	if (netns_nl_watch(netns, &watch, RTMGRP_LINK, &e))
+		return e.sys ? -e.sys : -EIO;
 	for (;;) {
 		ret = link_get(nl, name, l);
 		if (ret || ready(l))
@@ -486,7 +411,7 @@ int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *
 			return -ETIMEDOUT;
 		/* Not every change of a bridge port is announced by every kernel, so look now and
 		 * then without an event too. */
-		nl_watch_wait(watch, (int)(left < 50 ? left : 50));
+		nl_watch_wait(watch, (int)(left < LOOK_AGAIN_MS ? left : LOOK_AGAIN_MS));
 	}
 }
 

@@ -1,4 +1,4 @@
-/* Links, bridge ports, addresses, routes. linux/if_link.h, linux/rtnetlink.h. */
+/* Links. What differs from kind to kind is in netlink/kind.h. linux/if_link.h. */
 #pragma once
 
 #include "base/err.h"
@@ -12,9 +12,7 @@
 struct link {
 	uint32_t index;
 	char name[IFNAMSIZ];
-	char altname[64]; /* "" when none, or none that short */
-	char kind[16];    /* "" for physical links */
-	uint16_t type;    /* ARPHRD_* */
+	char kind[16]; /* "" for physical links */
 	uint8_t mac[6];
 	bool has_mac;
 	uint32_t mtu;
@@ -26,8 +24,6 @@ struct link {
 	int32_t peer_netnsid; /* IFLA_LINK_NETNSID, -1: none, the peer is in this namespace */
 	uint8_t operstate;    /* IF_OPER_* */
 	char alias[256];
-	/* Bridges */
-	bool vlan_filtering;
 	/* Bridge ports */
 	uint8_t port_state; /* BR_STATE_* */
 	bool hairpin;
@@ -40,6 +36,12 @@ int link_get(struct nl *nl, const char *name, struct link *out);
 int link_get_index(struct nl *nl, uint32_t index, struct link *out);
 /* The same, failing with e: "link NAME: ...". */
 int link_need(struct nl *nl, const char *name, struct link *out, struct err *e);
+
+/* The same with the settings of its kind, data as netlink/kind.h has it: left as they are when the
+ * link is of another one. */
+struct link_kind;
+int link_get_data(struct nl *nl, const char *name, const struct link_kind *kind, struct link *out,
+	void *data);
 
 /* Every link of a kind (NULL: all), in kernel order. fn as in nl_query(). */
 int link_each(
@@ -71,9 +73,10 @@ struct link_set {
 	bool has_txqlen;
 	uint32_t txqlen;
 	bool has_master;
-	uint32_t master; /* 0: take it off */
-	const char *rename;
-	int netns_fd; /* move there when > 0 */
+	uint32_t master;    /* 0: take it off */
+	const char *rename; /* only with an index: the request is refused otherwise (-EINVAL) */
+	bool has_netns;     /* move it into the namespace behind this descriptor */
+	int netns;
 };
 void link_put(struct nl_req *req, const struct link_set *set);
 /* The same at once; 0 or -errno. */
@@ -86,52 +89,42 @@ void link_put_altname(struct nl_req *req, const char *name, const char *altname)
 /* Bridge-port flags of a link that has a master. linux/if_link.h, IFLA_BRPORT_*. */
 void link_put_brport(struct nl_req *req, const char *name, bool hairpin, bool isolated);
 
-/* What a new link of a simple kind needs; for veth pairs see struct veth_new. */
+/* A new link, made whole by one message: under its final name, in its namespace, with MAC address,
+ * MTU and the settings of its kind, up. Zero members are left to the kernel.
+ *
+ * The kernel may look for the name in the sender's namespace, not in that where the link goes (it
+ * did so before 6.14). So a link of the container that has a parent is made through a socket in the
+ * container, its parent on the host named by what the container calls the host's namespace
+ * (netns_id_make()). */
 struct link_new {
+	const struct link_kind *kind;
+	const void *data; /* of the kind; NULL: none */
 	const char *name;
-	const char *kind;
-	uint32_t mtu;       /* 0: the kernel's default */
-	const uint8_t *mac; /* NULL: the kernel's choice */
+	const uint8_t *mac;
+	uint32_t mtu;
 	bool has_txqlen;
 	uint32_t txqlen;
 	bool up;
-	const char *alias;   /* NULL: none */
-	bool vlan_filtering; /* bridges only */
+	uint32_t group;
+	uint32_t master;      /* the bridge or VRF it is in */
+	uint32_t parent;      /* index of the link below it: IFLA_LINK */
+	bool has_parent_nsid; /* the namespace that is in, when it is not that of the socket */
+	int32_t parent_nsid;
+	bool has_netns; /* it goes into the namespace behind this descriptor */
+	int netns;
 };
-/* 0 or -errno (-EEXIST: the name is taken); ext receives the kernel's text. */
-int link_create(struct nl *nl, const struct link_new *n, char *ext, size_t size);
+void link_put_new(struct nl_req *req, const struct link_new *n);
 
-/* A veth pair made whole by one message: both ends under their final names, the peer in another
- * namespace. Zero members are left to the kernel. */
-struct veth_new {
-	const char *name;
-	const uint8_t *mac;
-	const char *peer_name;
-	const uint8_t *peer_mac;
-	int peer_netns; /* descriptor; -1: this namespace */
-	uint32_t mtu;   /* both ends */
-	uint32_t master;
-	bool up; /* the near end; the kernel cannot bring the far one up at creation */
-};
-void link_put_veth(struct nl_req *req, const struct veth_new *v);
-
-/* VLANs of a bridge port (IFLA_AF_SPEC of AF_BRIDGE). flags: BRIDGE_VLAN_INFO_PVID and
- * BRIDGE_VLAN_INFO_UNTAGGED, 0 for tagged. first == last for a single one. linux/if_bridge.h. */
-void link_put_vlan(
-	struct nl_req *req, uint32_t index, uint16_t first, uint16_t last, uint16_t flags);
-void link_put_vlan_del(struct nl_req *req, uint32_t index, uint16_t first, uint16_t last);
-/* Calls fn for each VLAN range of that one port. */
-struct port_vlan {
-	uint16_t first, last, flags;
-};
-int link_vlans(
-	struct nl *nl, uint32_t index, int (*fn)(const struct port_vlan *v, void *arg), void *arg);
+/* The same at once, and its alias (NULL: none), of which no kill can rob it. 0 or -errno (-EEXIST:
+ * the name is taken); nothing is left then; ext receives the kernel's text. With an alias the link
+ * must be made in the namespace of nl. */
+int link_create(struct nl *nl, const struct link_new *n, const char *alias, char *ext, size_t size);
 
 /* Waits until the link satisfies `ready` or it is gone, watching for link events; at
- * most ms milliseconds. *l is the last state seen. Returns 0, -ETIMEDOUT, or -errno. Works in the
- * current namespace, which must be that of nl. */
-int link_wait(struct nl *nl, const char *name, bool (*ready)(const struct link *l), int ms,
-	struct link *l);
+ * most ms milliseconds. *l is the last state seen. Returns 0, -ETIMEDOUT, or -errno. netns: that of
+ * nl; -1: the one this process is in. */
+int link_wait(struct nl *nl, int netns, const char *name, bool (*ready)(const struct link *l),
+	int ms, struct link *l);
 
 /* Every link that has this master, in kernel order. fn as in nl_query(). */
 int link_each_port(

@@ -1,28 +1,30 @@
 #include "netlink/netns.h"
 
 #include "base/cleanup.h"
-#include "base/file.h"
-#include "base/trace.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
+#include <linux/net_namespace.h>
 #include <linux/nsfs.h>
+#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-/* The calling thread's, not the process's: a delegate may run in a thread of its own. */
+/* Of whoever asks. "self" would be the process, whose main thread may be in another namespace than
+ * the thread that asks. */
 #define OWN_NETNS "/proc/thread-self/ns/net"
 
 #ifndef NSFS_MAGIC
 #define NSFS_MAGIC 0x6e736673
 #endif
+
+/* How long netns_run() tries to come back: a second. */
+#define RETURN_TRIES    100
+#define RETURN_PAUSE_MS 10
 
 static enum netns_state report(
 	struct err *e, enum netns_state state, int sys, const char *what, const char *path)
@@ -60,7 +62,7 @@ enum netns_state netns_open(const char *path, int *out, struct err *e)
 		return NETNS_NOT_A_NETNS;
 	}
 	type = ioctl(fd, NS_GET_NSTYPE);
-	/* What is no namespace at all does not know the question. */
+	/* A file that is no namespace, in /proc, answers ENOTTY: it is told apart below. */
 	if (type < 0 && errno != ENOTTY)
 		return report(e, NETNS_ERROR, errno, "cannot be looked at", path);
 	if (type != CLONE_NEWNET)
@@ -116,9 +118,14 @@ bool netns_is_another(const char *path, uint64_t inode)
 	return state == NETNS_GONE || state == NETNS_NOT_A_NETNS || (now && inode && now != inode);
 }
 
+int netns_own_open(void)
+{
+	return open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
+}
+
 int netns_run(int fd, int (*fn)(void *arg, struct err *e), void *arg, struct err *e)
 {
-	autoclose int own = open(OWN_NETNS, O_RDONLY | O_CLOEXEC);
+	autoclose int own = netns_own_open();
 	int ret;
 
 	if (own < 0)
@@ -129,75 +136,82 @@ int netns_run(int fd, int (*fn)(void *arg, struct err *e), void *arg, struct err
 	/* Short of memory it can fail, for a moment. Everything that follows would change the wrong
 	 * namespace. */
 	for (int tries = 0; setns(own, CLONE_NEWNET) < 0; tries++) {
-		if (tries == 100)
+		if (tries == RETURN_TRIES)
 			abort();
-		poll(NULL, 0, 10);
+		poll(NULL, 0, RETURN_PAUSE_MS);
 	}
 	return ret;
 }
 
-static int sysctl_path(const char *name, char path[static PATH_MAX])
-{
-	int n = snprintf(path, PATH_MAX, "/proc/sys/%s", name);
+/* ---- sockets inside ---- */
 
-	return n >= PATH_MAX ? -ENAMETOOLONG : 0;
+struct opening {
+	struct nl **nl;
+	int protocol;
+	uint32_t groups;
+};
+
+static int open_socket(void *arg, struct err *e)
+{
+	const struct opening *o = arg;
+
+	return nl_open(o->nl, o->protocol, e);
 }
 
-static int write_value(const char *name, const char *value)
+static int open_watch(void *arg, struct err *e)
 {
-	char path[PATH_MAX];
-	autoclose int fd = -1;
-	int ret = sysctl_path(name, path);
+	const struct opening *o = arg;
 
-	if (ret)
-		return ret;
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : file_write_fd(fd, value, strlen(value));
+	return nl_watch(o->nl, o->groups, e);
 }
 
-int sysctl_set(const char *name, const char *value)
+int netns_nl_open(int fd, struct nl **nl, int protocol, struct err *e)
 {
-	uint64_t start = trace_start();
-	int ret = write_value(name, value);
+	struct opening o = {.nl = nl, .protocol = protocol};
 
-	trace_step(start, TRACE_FILE, -ret, "sysctl %s = %s", name, value);
-	return ret;
+	return fd < 0 ? open_socket(&o, e) : netns_run(fd, open_socket, &o, e);
 }
 
-int sysctl_get(const char *name, char *value, size_t size)
+int netns_nl_watch(int fd, struct nl **nl, uint32_t groups, struct err *e)
 {
-	char path[PATH_MAX];
-	autoclose int fd = -1;
-	int ret = sysctl_path(name, path);
-	ssize_t n;
+	struct opening o = {.nl = nl, .groups = groups};
 
-	if (ret)
-		return ret;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, value, size - 1);
-	if (n < 0)
-		return -errno;
-	if (n && value[n - 1] == '\n')
-		n--;
-	value[n] = '\0';
+	return fd < 0 ? open_watch(&o, e) : netns_run(fd, open_watch, &o, e);
+}
+
+/* ---- names of namespaces ---- */
+
+static int read_nsid(const struct nlmsghdr *msg, void *arg)
+{
+	const struct nlattr *a[NETNSA_MAX + 1];
+
+	nl_parse(msg, sizeof(struct rtgenmsg), a, NETNSA_MAX);
+	if (a[NETNSA_NSID])
+		*(int32_t *)arg = (int32_t)nl_u32(a[NETNSA_NSID]);
 	return 0;
 }
 
-int sysctl_ensure(const char *name, const char *value)
+int netns_id(struct nl *nl, int fd, int32_t *id)
 {
-	char now[256];
+	autoreq req = {0};
 
-	if (!sysctl_get(name, now, sizeof(now)) && !strcmp(now, value))
-		return 0;
-	return sysctl_set(name, value);
+	*id = NETNSA_NSID_NOT_ASSIGNED;
+	nl_msg(&req, RTM_GETNSID, 0, sizeof(struct rtgenmsg));
+	nl_put_u32(&req, NETNSA_FD, (uint32_t)fd);
+	return nl_query(nl, &req, read_nsid, NULL, id);
 }
 
-int sysctl_force(const char *name, const char *value)
+int netns_id_make(struct nl *nl, int fd, int32_t *id)
 {
-	char now[256];
-	int ret = sysctl_set(name, value);
+	autoreq req = {0};
+	int ret = netns_id(nl, fd, id);
 
-	if (ret && !sysctl_get(name, now, sizeof(now)) && !strcmp(now, value))
-		return 0;
-	return ret;
+	if (ret || *id != NETNSA_NSID_NOT_ASSIGNED)
+		return ret;
+	nl_msg(&req, RTM_NEWNSID, NLM_F_ACK, sizeof(struct rtgenmsg));
+	nl_put_u32(&req, NETNSA_NSID, (uint32_t)NETNSA_NSID_NOT_ASSIGNED); /* any that is free */
+	nl_put_u32(&req, NETNSA_FD, (uint32_t)fd);
+	ret = nl_ack(nl, &req, NULL, 0, NULL);
+	/* EEXIST: somebody else has just named it. */
+	return ret && ret != -EEXIST ? ret : netns_id(nl, fd, id);
 }

@@ -1,8 +1,9 @@
 /* Network namespaces. After netns_open() and the opening of sockets no code switches namespace,
- * except to write a sysctl. */
+ * except to write a sysctl. linux/net_namespace.h, linux/nsfs.h. */
 #pragma once
 
 #include "base/err.h"
+#include "netlink/nl.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,13 +36,15 @@ bool netns_is_another(const char *path, uint64_t inode);
  * entering fails e is set and -1 returned; returning cannot fail without ending the process. */
 int netns_run(int fd, int (*fn)(void *arg, struct err *e), void *arg, struct err *e);
 
-/* Reads or writes /proc/sys/<path> in the current namespace; path has slashes and is the caller's
- * to check. sysctl_get() strips one trailing newline. Return 0 or -errno. */
-int sysctl_set(const char *path, const char *value);
-int sysctl_get(const char *path, char *value, size_t size);
-/* Writes only when the value differs, so that a read-only /proc/sys with the right value is fine.
- */
-int sysctl_ensure(const char *path, const char *value);
-/* The same the other way round, for values that are hardly ever right before: writes, and only a
- * failure makes it look. */
-int sysctl_force(const char *path, const char *value);
+/* nl_open() and nl_watch() in the namespace; fd -1: in the one this process is in. */
+int netns_nl_open(int fd, struct nl **nl, int protocol, struct err *e);
+int netns_nl_watch(int fd, struct nl **nl, uint32_t groups, struct err *e);
+
+/* What the namespace of nl calls the one behind fd: *id is -1 for itself, and for one it has no
+ * name for. Return 0 or -errno. The second form gives it a name then; the kernel takes it back with
+ * the namespace. */
+int netns_id(struct nl *nl, int fd, int32_t *id);
+int netns_id_make(struct nl *nl, int fd, int32_t *id);
+
+/* Opens the namespace this process is in. A descriptor, close-on-exec, or -1 with errno set. */
+int netns_own_open(void);

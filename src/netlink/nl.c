@@ -187,6 +187,11 @@ void nl_put_ip(struct nl_req *r, uint16_t attr, const struct ip *ip)
 	nl_put(r, attr, ip->bytes, ip_size(ip));
 }
 
+void nl_put_invalid(struct nl_req *r)
+{
+	r->overflow = r->invalid = true;
+}
+
 void *nl_put_raw(struct nl_req *r, size_t len)
 {
 	return grow(r, len);
@@ -224,7 +229,7 @@ static void reset(struct nl_req *r)
 {
 	r->len = 0;
 	r->msg = NULL;
-	r->overflow = false;
+	r->overflow = r->invalid = false;
 }
 
 /* ---- sending and answers ---- */
@@ -455,7 +460,7 @@ int nl_ack(struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed)
 		*failed = 0;
 	nl->blamed = 0;
 	if (r->overflow || !r->len) {
-		ret = r->overflow ? -ENOMEM : 0;
+		ret = r->invalid ? -EINVAL : r->overflow ? -ENOMEM : 0;
 		reset(r);
 		return ret;
 	}
@@ -572,6 +577,13 @@ int nl_query(struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void (*again)(vo
 
 /* ---- watching ---- */
 
+void nl_strict(struct nl *nl)
+{
+	int one = 1;
+
+	setsockopt(nl_fd(nl), SOL_NETLINK, NETLINK_GET_STRICT_CHK, &one, sizeof(one));
+}
+
 int nl_watch(struct nl **nl, uint32_t groups, struct err *e)
 {
 	if (nl_open(nl, NETLINK_ROUTE, e))
@@ -686,4 +698,15 @@ const char *nl_str(const struct nlattr *a)
 	const char *s = nl_data(a);
 
 	return s && memchr(s, '\0', nl_len(a)) ? s : "";
+}
+
+bool nl_ip(const struct nlattr *a, uint8_t family, struct ip *out)
+{
+	struct ip ip = {.family = family};
+
+	if (nl_len(a) != ip_size(&ip))
+		return false;
+	memcpy(ip.bytes, nl_data(a), ip_size(&ip));
+	*out = ip;
+	return true;
 }

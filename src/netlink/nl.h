@@ -30,7 +30,8 @@ struct nl_req {
 	size_t len;
 	size_t cap;
 	struct nlmsghdr *msg; /* the message being built */
-	bool overflow;        /* sticky */
+	bool overflow;        /* sticky: it did not fit, or must not be sent */
+	bool invalid;         /* sticky: and this is why */
 };
 
 /* Starts a (further) message. flags are added to NLM_F_REQUEST; ask for NLM_F_ACK unless it is a
@@ -46,6 +47,8 @@ void nl_put_be32(struct nl_req *r, uint16_t attr, uint32_t v); /* host order in,
 void nl_put_be64(struct nl_req *r, uint16_t attr, uint64_t v);
 void nl_put_str(struct nl_req *r, uint16_t attr, const char *s);
 void nl_put_ip(struct nl_req *r, uint16_t attr, const struct ip *ip);
+/* What is asked for cannot be said in a message: the request fails with -EINVAL when sent. */
+void nl_put_invalid(struct nl_req *r);
 /* Raw bytes inside an open nest (the peer's ifinfomsg of a veth), zeroed, padded. */
 void *nl_put_raw(struct nl_req *r, size_t len);
 /* Opens a nested attribute; close with the value returned. */
@@ -76,6 +79,10 @@ int nl_do(struct nl *nl, struct nl_req *r, struct err *e, const char *fmt, ...)
 typedef int nl_answer_fn(const struct nlmsghdr *msg, void *arg);
 int nl_query(struct nl *nl, struct nl_req *r, nl_answer_fn *fn, void (*reset)(void *), void *arg);
 
+/* Lets dumps be filtered by link and table in the kernel (since 4.20). Older ones ignore it, so
+ * callers filter again. */
+void nl_strict(struct nl *nl);
+
 /* A socket that hears of changes (groups: RTMGRP_*, linux/rtnetlink.h) in the current namespace.
  * What it says is not read: it tells when to look again. nl_watch_wait() returns after the next
  * change or after ms milliseconds. */
@@ -102,3 +109,5 @@ uint64_t nl_u64(const struct nlattr *a);
 uint32_t nl_be32(const struct nlattr *a);
 uint64_t nl_be64(const struct nlattr *a);
 const char *nl_str(const struct nlattr *a);
+/* An address of that family; false, and *out as it was, when it has another length. */
+bool nl_ip(const struct nlattr *a, uint8_t family, struct ip *out);

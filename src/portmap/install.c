@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "filter/change.h"
-#include "netlink/netns.h"
+#include "netlink/sysctl.h"
 #include "portmap/layout.h"
 
 #include <errno.h>

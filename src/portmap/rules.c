@@ -2,8 +2,8 @@
 
 #include "base/cleanup.h"
 #include "filter/change.h"
-#include "netlink/netns.h"
 #include "netlink/nftmap.h"
+#include "netlink/sysctl.h"
 #include "portmap/layout.h"
 
 #include <errno.h>

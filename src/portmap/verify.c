@@ -3,7 +3,7 @@
 #include "portmap/rules.h"
 
 #include "base/cleanup.h"
-#include "netlink/netns.h"
+#include "netlink/sysctl.h"
 #include "portmap/layout.h"
 
 #include <errno.h>
