@@ -1035,7 +1035,8 @@ static int bridge_status(const struct request *req, struct err *e)
 {
 	autoconf c = {0};
 
-	if (read_conf(&c, req, e))
+	if (read_conf(&c, req, e) || (c.ip_masq && c.ipam && ipmasq_status(e)) ||
+		(c.macspoofchk && spoof_status(e)))
 		return -1;
 	return c.ipam ? delegate_call(req, c.ipam, VERB_STATUS, e) : 0;
 }

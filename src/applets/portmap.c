@@ -558,17 +558,8 @@ static int gc(const struct request *req, struct err *e)
 
 static int status(const struct request *req, struct err *e)
 {
-	autoerr cause = {0};
-	autonft *n = NULL;
-	uint32_t genid;
-	int ret;
-
 	(void)req;
-	ret = nft_open(&n, &cause) ? -cause.sys : nft_genid(n, &genid);
-	if (!n || ret)
-		return err_sys(e, ret ? -ret : EPERM, ERR_NOT_AVAILABLE,
-			"nf_tables is not usable, port mappings cannot be made");
-	return 0;
+	return portrules_status(e);
 }
 
 const struct applet applet_portmap = {

@@ -32,18 +32,31 @@ int change_open(struct nft **n, struct err *e)
 	return -1;
 }
 
-bool change_again(struct change *c, int *ret)
+/* Nothing has changed since the same message was refused before. */
+static bool is_refused_again(struct change *c, int ret)
 {
 	uint32_t before = c->genid;
 	int index = c->index;
 
-	if (c->attempt && (!nft_raced(*ret) || c->attempt >= CHANGE_ATTEMPTS))
-		return false;
 	c->genid = 0;
 	c->index = c->failure.index;
-	if (c->attempt && *ret == -ENOENT && !nft_genid(c->n, &c->genid) && before == c->genid &&
-		index == c->index) {
-		*ret = index < 0 ? *ret : -EOPNOTSUPP;
+	return ret == -ENOENT && !nft_genid(c->n, &c->genid) && before == c->genid &&
+	       index == c->index;
+}
+
+bool change_again(struct change *c, int *ret)
+{
+	uint32_t genid;
+
+	if (c->attempt && is_absent(*ret) && !c->failure.lacks[0] &&
+		is_absent(nft_genid(c->n, &genid))) {
+		*ret = -EOPNOTSUPP;
+		strcpy(c->failure.lacks, "nf_tables (module nf_tables)");
+	}
+	if (c->attempt && (!nft_raced(*ret) || c->attempt >= CHANGE_ATTEMPTS))
+		return false;
+	if (c->attempt && is_refused_again(c, *ret)) {
+		*ret = c->index < 0 ? *ret : -EOPNOTSUPP;
 		return false;
 	}
 	c->attempt++;
@@ -67,6 +80,27 @@ int change_failed(
 	return err_kernel(e, -ret, f->ext, code, "%s%s%s%s", what ? what : "nf_tables",
 		lacks ? ": the kernel lacks " : "", lacks ? f->lacks : "",
 		code == ERR_TRY_AGAIN ? ": the rules keep changing" : "");
+}
+
+int change_probe(void (*put)(struct nft *n), const char *what, struct err *e)
+{
+	autoerr failed = {0};
+	struct change c = {0};
+	autonft *n = NULL;
+	int ret = 0;
+
+	if (nft_open(&n, &failed))
+		return err_sys(e, failed.sys, ERR_NOT_AVAILABLE, "%s is not available: %s", what,
+			failed.msg);
+	c.n = n;
+	while (change_again(&c, &ret)) {
+		nft_begin(n, 0);
+		put(n);
+		ret = nft_check(n, &c.failure);
+	}
+	return ret ? change_failed(
+			     e, ret, &c.failure, ERR_NOT_AVAILABLE, "%s is not available", what)
+		   : 0;
 }
 
 bool change_is_stale(

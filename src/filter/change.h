@@ -52,6 +52,11 @@ bool change_again(struct change *c, int *ret);
 int change_failed(struct err *e, int ret, const struct nft_failure *f, int code, const char *fmt,
 	...) __attribute__((format(printf, 5, 6)));
 
+/* For STATUS: whether the kernel would take what `put` puts into a batch (nothing: yes). Modules
+ * are loaded on the way, nothing is kept. Returns 0, or -1 with e set (ERR_NOT_AVAILABLE): "what is
+ * not available: the kernel lacks …". */
+int change_probe(void (*put)(struct nft *n), const char *what, struct err *e);
+
 /* Whether what carries this mark belongs to an attachment of the request's network that is not in
  * the set: GC removes it. */
 bool change_is_stale(

@@ -622,3 +622,24 @@ int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct e
 			     "failed to collect the masquerading of network %s", req->network)
 		   : 0;
 }
+
+/* ---- STATUS ---- */
+
+static void put_probe(struct nft *n)
+{
+	static const struct prefix any[] = {
+		{{AF_INET, {192, 0, 2, 1}}, 24}, {{AF_INET6, {0x20, 0x01, 0x0d, 0xb8}}, 64}};
+
+	/* While a network is masqueraded all that is needed is there; to look costs less than the
+	 * grace period in which the kernel drops what it has checked. */
+	if (entry_right(n) > 0)
+		return;
+	put_entry(n);
+	for (size_t i = 0; i < array_len(any); i++)
+		check_rule(n, &any[i], NULL);
+}
+
+int ipmasq_status(struct err *e)
+{
+	return change_probe(put_probe, "masquerading", e);
+}

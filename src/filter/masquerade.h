@@ -22,3 +22,7 @@ int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t n, st
 
 /* Removes the rules of this request's network whose attachment is not in the set. */
 int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct err *e);
+
+/* Fails with ERR_NOT_AVAILABLE, naming what is missing, when the kernel cannot masquerade. Changes
+ * nothing. */
+int ipmasq_status(struct err *e);

@@ -113,6 +113,18 @@ static void put_base(struct nft *n)
 			.prio = NF_BR_PRI_NAT_DST_BRIDGED});
 }
 
+static void put_filter(struct nft *n, const struct names *names, const char *host_ifname,
+	const uint8_t mac[static 6])
+{
+	nft_chain_create(
+		n, &nat, &(struct nft_chain){.name = names->iface, .comment = names->owner});
+	nft_chain_create(n, &nat, &(struct nft_chain){.name = names->mac, .comment = names->owner});
+	iface_rule(n, names);
+	allow_rule(n, names, mac);
+	drop_rule(n, names);
+	jump_rule(n, names, host_ifname);
+}
+
 static int take_kind(const struct nft_chain_info *c, void *arg)
 {
 	*(bool *)arg = c->base && c->hook == NF_BR_PRE_ROUTING && !strcmp(c->type, "filter");
@@ -136,13 +148,7 @@ static int add_once(struct nft *n, const struct names *names, const char *host_i
 	 * kind is left to the kernel to refuse. */
 	if (!base)
 		put_base(n);
-	nft_chain_create(
-		n, &nat, &(struct nft_chain){.name = names->iface, .comment = names->owner});
-	nft_chain_create(n, &nat, &(struct nft_chain){.name = names->mac, .comment = names->owner});
-	iface_rule(n, names);
-	allow_rule(n, names, mac);
-	drop_rule(n, names);
-	jump_rule(n, names, host_ifname);
+	put_filter(n, names, host_ifname, mac);
 	return nft_commit(n, f);
 }
 
@@ -437,4 +443,23 @@ int spoof_gc(const struct request *req, const struct valid_set *valid, struct er
 	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
 			     "failed to collect the MAC spoof filters of network %s", req->network)
 		   : 0;
+}
+
+/* ---- STATUS ---- */
+
+static void put_probe(struct nft *n)
+{
+	static const struct names names = {.iface = "cnibox-probe", .mac = "cnibox-probe-mac"};
+
+	bool base = false;
+
+	if (!nft_chain_get(n, &nat, BASE, take_kind, &base) && base)
+		return;
+	put_base(n);
+	put_filter(n, &names, "lo", (const uint8_t[6]){2});
+}
+
+int spoof_status(struct err *e)
+{
+	return change_probe(put_probe, "the MAC spoof filter", e);
 }

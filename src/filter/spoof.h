@@ -24,3 +24,7 @@ int spoof_check(
 
 /* Removes the filters of this request's network whose attachment is not in the set. */
 int spoof_gc(const struct request *req, const struct valid_set *valid, struct err *e);
+
+/* Fails with ERR_NOT_AVAILABLE, naming what is missing, when the kernel cannot filter frames.
+ * Changes nothing. */
+int spoof_status(struct err *e);

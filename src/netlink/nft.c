@@ -82,14 +82,19 @@ int nft_open(struct nft **out, struct err *e)
 {
 	uint64_t netns = netns_own_inode();
 	struct nft *n = calloc(1, sizeof(*n));
+	autoerr failed = {0};
 
 	if (!n)
 		return err_memory(e);
 	if (spare.nl && netns && spare.netns == netns) {
 		n->nl = spare.nl;
 		spare.nl = NULL;
-	} else if (nl_open(&n->nl, NETLINK_NETFILTER, e)) {
+	} else if (nl_open(&n->nl, NETLINK_NETFILTER, &failed)) {
 		free(n);
+		if (failed.sys == EPROTONOSUPPORT)
+			return err_sys(e, failed.sys, ERR_SYSTEM,
+				"the kernel lacks nfnetlink (module nfnetlink)");
+		err_merge(e, &failed);
 		return -1;
 	}
 	n->netns = netns;

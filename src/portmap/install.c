@@ -407,3 +407,22 @@ int portrules_add(struct nft *n, struct portmaps *m, const struct port_extras *x
 	free(a.evict);
 	return ret;
 }
+
+/* ---- STATUS ---- */
+
+/* The table and what a mapping adds to it. A table that is there has everything it needs. */
+static void put_probe(struct nft *n)
+{
+	const struct portmaps m = {
+		.from = {{{AF_INET, {127}}, 8}, {{AF_INET6, {0xfd}}, 8}}, .from_len = 2};
+
+	if (!nft_table_get(n, &port_table))
+		return;
+	portlayout_put_table(n);
+	portlayout_put_masqs(n, &m, NULL);
+}
+
+int portrules_status(struct err *e)
+{
+	return change_probe(put_probe, "mapping ports", e);
+}

@@ -46,6 +46,10 @@ int portrules_sweep(struct nft *n);
  * of the same container has is dropped from m. */
 int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras *x, struct err *e);
 
+/* Fails with ERR_NOT_AVAILABLE, naming what is missing, when the kernel cannot map ports. Changes
+ * nothing. */
+int portrules_status(struct err *e);
+
 /* Calls fn for each owner there is, by its comment; maybe twice for one. Returns 0, fn's non-zero
  * value, or -errno. */
 int portrules_owners(struct nft *n, int (*fn)(const struct owner_ref *ref, void *arg), void *arg);
