@@ -66,13 +66,13 @@ packager() {
 # packages_for build|run|demo: what is needed, by the names of this system.
 packages_for() {
   case $(packager)-$1 in
-    apt-get-build) echo gcc libc6-dev meson ninja-build pkg-config libmnl-dev libjansson-dev libmd-dev libpcre2-dev ;;
+    apt-get-build) echo gcc libc6-dev meson ninja-build pkg-config libmnl-dev libjansson-dev libmd-dev ;;
     apt-get-run) echo libmnl0 libjansson4 libnftables1 ;;
     apt-get-demo) echo iproute2 nftables iputils-ping curl socat jq util-linux ;;
-    apk-build) echo gcc musl-dev linux-headers meson samurai pkgconf libmnl-dev jansson-dev libmd-dev pcre2-dev ;;
+    apk-build) echo gcc musl-dev linux-headers meson samurai pkgconf libmnl-dev jansson-dev libmd-dev ;;
     apk-run) echo libmnl jansson nftables ;;
     apk-demo) echo iproute2 nftables iputils curl socat jq util-linux ;;
-    dnf-build) echo gcc meson ninja-build pkgconf-pkg-config libmnl-devel jansson-devel libmd-devel pcre2-devel ;;
+    dnf-build) echo gcc meson ninja-build pkgconf-pkg-config libmnl-devel jansson-devel libmd-devel ;;
     dnf-run) echo libmnl jansson nftables-libs ;;
     dnf-demo) echo iproute iproute-tc nftables iputils curl socat jq util-linux ;;
   esac

@@ -1,34 +1,28 @@
 /* tuning: sysctls and link settings of a container's interface. A chained plugin.
  *
  * The sysctls stay until the namespace goes. The link may outlive it (a physical one goes back to
- * the host), so what its settings were is kept in a file, in the form and place the Go plugin has
- * it, and DEL restores them. reference/meta.md, section 1. */
+ * the host), so what its settings were is kept in a file (tuning/backup.h), and DEL restores them.
+ * reference/meta.md, section 1. */
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/mac.h"
+#include "base/vec.h"
 #include "cni/applet.h"
 #include "cni/args.h"
-#include "netlink/link.h"
 #include "netlink/netns.h"
 #include "netlink/sysctl.h"
+#include "tuning/allowlist.h"
+#include "tuning/backup.h"
+#include "tuning/linkstate.h"
+#include "json/keys.h"
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <ctype.h>
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <pcre2.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#define DATA_DIR      "/run/cni/tuning"
-#define ALLOWLIST     "/etc/cni/tuning/allowlist.conf"
-#define ALLOWLIST_MAX (1u << 20)
-#define BACKUP_MAX    65536
-#define MAX_SYSCTLS   1024
+/* Far beyond what there is to set, so that a config of megabytes is refused and not applied. */
+#define MAX_SYSCTLS 1024
 
 /* ---- configuration ---- */
 
@@ -42,10 +36,7 @@ struct sysctl {
 struct settings {
 	struct sysctl *sysctls;
 	size_t len;
-	bool has_mac, promisc, has_allmulti, allmulti, has_txqlen;
-	uint8_t mac[6];
-	uint32_t mtu; /* 0: leave */
-	uint32_t txqlen;
+	struct linkstate link; /* what is wanted of the interface */
 };
 
 static void settings_free(struct settings *s)
@@ -62,40 +53,33 @@ static void settings_free(struct settings *s)
 
 #define autosettings __attribute__((cleanup(settings_free))) struct settings
 
-static bool touches_link(const struct settings *s)
-{
-	return s->has_mac || s->promisc || s->mtu || s->has_allmulti || s->has_txqlen;
-}
-
 static int set_sysctl(struct settings *s, const char *name, const char *value, struct err *e)
 {
-	struct sysctl *list;
-	size_t i = 0;
+	struct sysctl *at = NULL;
 
-	while (i < s->len && strcmp(s->sysctls[i].name, name) != 0)
-		i++;
-	if (i == MAX_SYSCTLS)
-		return err_set(e, ERR_INVALID_CONFIG, "more than %d sysctls", MAX_SYSCTLS);
-	if (i == s->len) {
-		list = reallocarray(s->sysctls, s->len + 1, sizeof(*list));
-		if (!list)
+	for (size_t i = 0; i < s->len && !at; i++)
+		if (!strcmp(s->sysctls[i].name, name))
+			at = &s->sysctls[i];
+	if (!at) {
+		char *copy;
+
+		if (s->len == MAX_SYSCTLS)
+			return err_set(e, ERR_INVALID_CONFIG, "more than %d sysctls", MAX_SYSCTLS);
+		copy = strdup(name);
+		at = copy ? vec_add(s->sysctls, s->len) : NULL;
+		if (!at) {
+			free(copy);
 			return err_memory(e);
-		s->sysctls = list;
-		list[s->len++] = (struct sysctl){.name = strdup(name)};
+		}
+		at->name = copy;
 	}
-	free(s->sysctls[i].value);
-	s->sysctls[i].value = strdup(value);
-	if (!s->sysctls[i].name || !s->sysctls[i].value)
-		return err_memory(e);
-	return 0;
+	free(at->value);
+	at->value = strdup(value);
+	return at->value ? 0 : err_memory(e);
 }
 
-static int read_sysctls(const json *from, struct settings *s, struct err *e)
+static int set_sysctls(struct settings *s, const json *map, struct err *e)
 {
-	const json *map = NULL;
-
-	if (json_get_object(from, "sysctl", &map, e))
-		return -1;
 	for (void *it = json_iter(map); it; it = json_iter_next(map, it)) {
 		const char *value = json_str(json_iter_value(it));
 
@@ -109,132 +93,88 @@ static int read_sysctls(const json *from, struct settings *s, struct err *e)
 	return 0;
 }
 
+/* What the config itself and its "args"."cni" can both say. */
+struct keys {
+	const json *sysctl;
+	const char *mac; /* NULL: nothing; "": leave it */
+	int64_t mtu;     /* 0: leave it */
+	int64_t txqlen;  /* -1: nothing */
+	bool promisc, allmulti;
+};
+
+static const struct json_key key_table[] = {
+	JSON_KEY_OBJECT(struct keys, "sysctl", sysctl),
+	JSON_KEY_STR(struct keys, "mac", mac),
+	JSON_KEY_INT(struct keys, "mtu", mtu, 0, INT32_MAX),
+	JSON_KEY_INT(struct keys, "txQLen", txqlen, 0, INT32_MAX),
+	JSON_KEY_BOOL(struct keys, "promisc", promisc),
+	JSON_KEY_BOOL(struct keys, "allmulti", allmulti),
+	JSON_KEYS_END,
+};
+
+/* Reads the keys of one of the two over what the settings hold already. *mac stays as it is where
+ * the key is absent. */
+static int read_keys(const json *from, struct settings *s, const char **mac, struct err *e)
+{
+	struct linkstate *l = &s->link;
+	struct keys k = {.mac = *mac, .mtu = l->mtu, .txqlen = -1, .promisc = l->promisc};
+
+	if (json_read_keys(from, key_table, &k, e) || set_sysctls(s, k.sysctl, e))
+		return -1;
+	*mac = k.mac;
+	l->mtu = (uint32_t)k.mtu;
+	l->has_mtu = k.mtu;
+	/* False means "leave it", not "off". */
+	l->promisc = l->has_promisc = k.promisc;
+	if (json_get(from, "allmulti")) {
+		l->has_allmulti = true;
+		l->allmulti = k.allmulti;
+	}
+	if (k.txqlen >= 0) {
+		l->has_txqlen = true;
+		l->txqlen = (uint32_t)k.txqlen;
+	}
+	return 0;
+}
+
+/* The MAC address that CNI_ARGS or the runtime ask for: *mac stays as it is where neither does. An
+ * empty text asks for nothing. *from_args is what *mac may point to afterwards; owned. */
+static int read_asked_mac(
+	const struct request *req, char **from_args, const char **mac, struct err *e)
+{
+	static const char *const known[] = {"MAC", NULL};
+	const json *runtime;
+	const char *asked = "";
+
+	if (request_cni_args(req, known, from_args, e) || request_runtime_config(req, &runtime, e))
+		return -1;
+	if (*from_args && **from_args)
+		*mac = *from_args;
+	if (runtime && json_get_str(runtime, "mac", &asked, e))
+		return -1;
+	if (*asked)
+		*mac = asked;
+	return 0;
+}
+
 static int set_mac(struct settings *s, const char *text, struct err *e)
 {
-	s->has_mac = *text;
-	if (*text && !mac_parse(text, s->mac))
+	s->link.has_mac = *text;
+	if (*text && !mac_parse(text, s->link.mac))
 		return err_set(e, ERR_INVALID_CONFIG,
 			"invalid MAC address \"%s\": six bytes wanted", text);
 	return 0;
 }
 
-/* The keys that "args"."cni" has in common with the config itself. */
-static int read_keys(const json *from, struct settings *s, struct err *e)
+/* A parsed document has only the last of equal keys, and which value was meant nobody knows. */
+static int refuse_duplicates(const struct request *req, struct err *e)
 {
-	int64_t mtu = s->mtu, txqlen = -1;
-	bool promisc = s->promisc;
+	autofree char *name = json_duplicate_key(req->text, "sysctl");
 
-	if (read_sysctls(from, s, e) || json_get_bool(from, "promisc", &promisc, e) ||
-		json_get_int(from, "mtu", 0, INT32_MAX, &mtu, e) ||
-		json_get_bool(from, "allmulti", &s->allmulti, e) ||
-		json_get_int(from, "txQLen", 0, INT32_MAX, &txqlen, e))
-		return -1;
-	s->promisc = promisc;
-	s->mtu = (uint32_t)mtu;
-	if (json_get(from, "allmulti"))
-		s->has_allmulti = true;
-	if (txqlen >= 0) {
-		s->has_txqlen = true;
-		s->txqlen = (uint32_t)txqlen;
-	}
-	return 0;
-}
-
-/* Weakest first: the config, CNI_ARGS, runtimeConfig, args.cni. An empty text in CNI_ARGS or
- * runtimeConfig says nothing, in args.cni it says "leave the MAC alone". */
-static int read_mac(
-	const struct request *req, const json *args_cni, struct settings *s, struct err *e)
-{
-	static const char *const known[] = {"MAC", NULL};
-	const char *mac = "", *more = "";
-	autofree char *from_args = NULL;
-	const json *runtime;
-
-	if (request_cni_args(req, known, &from_args, e) || request_runtime_config(req, &runtime, e))
-		return -1;
-	if (json_get_str(req->conf, "mac", &mac, e))
-		return -1;
-	if (from_args && *from_args)
-		mac = from_args;
-	if (runtime && json_get_str(runtime, "mac", &more, e))
-		return -1;
-	if (*more)
-		mac = more;
-	if (args_cni && json_get_str(args_cni, "mac", &mac, e))
-		return -1;
-	return set_mac(s, mac, e);
-}
-
-/* ---- duplicate sysctl names ---- */
-
-/* Behind the closing quote of the string that starts at p. */
-static const char *skip_string(const char *p)
-{
-	for (p++; *p && *p != '"'; p++)
-		if (*p == '\\' && p[1])
-			p++;
-	return *p ? p + 1 : p;
-}
-
-static const char *skip_blank(const char *p)
-{
-	return p + strspn(p, " \t\r\n");
-}
-
-/* Behind the value, and the comma after it, of the key that ends at p. Values are strings or null.
- */
-static const char *skip_value(const char *p)
-{
-	p = skip_blank(skip_blank(p) + 1);
-	p = *p == '"' ? skip_string(p) : p + strcspn(p, ",}");
-	p = skip_blank(p);
-	return skip_blank(p + (*p == ','));
-}
-
-/* Looks at one sysctl object, p behind its brace. */
-static int find_duplicate(const char *p, struct err *e)
-{
-	const char *first = skip_blank(p);
-	size_t n = 0;
-
-	for (p = first; *p == '"' && n++ <= MAX_SYSCTLS; p = skip_value(skip_string(p))) {
-		size_t len = (size_t)(skip_string(p) - p);
-
-		for (const char *q = first; q < p; q = skip_value(skip_string(q)))
-			if (!strncmp(q, p, len))
-				return err_set(e, ERR_INVALID_CONFIG,
-					"Duplicate sysctl keys: %.*s is given twice", (int)len, p);
-	}
-	return 0;
-}
-
-/* A parsed document has lost all but the last of equal keys, so this reads the text, which is known
- * to be well-formed: keys of the outermost object. */
-static int refuse_duplicates(const char *text, struct err *e)
-{
-	int depth = 0;
-
-	for (const char *p = text; *p;) {
-		const char *end;
-
-		if (*p == '{' || *p == '[')
-			depth++;
-		else if (*p == '}' || *p == ']')
-			depth--;
-		if (*p != '"') {
-			p++;
-			continue;
-		}
-		end = skip_string(p);
-		if (depth == 1 && !strncasecmp(p, "\"sysctl\"", 8) && *skip_blank(end) == ':') {
-			const char *object = skip_blank(skip_blank(end) + 1);
-
-			if (*object == '{' && find_duplicate(object + 1, e))
-				return -1;
-		}
-		p = end;
-	}
-	return 0;
+	if (!name)
+		return 0;
+	err_set(e, ERR_INVALID_CONFIG, "duplicated sysctl keys are not allowed");
+	return err_detail(e, "\"%s\" is given twice", name);
 }
 
 /* ---- sysctl names ---- */
@@ -242,7 +182,7 @@ static int refuse_duplicates(const char *text, struct err *e)
 /* The path below /proc/sys for a name: dots become slashes, the first IFNAME the interface, empty
  * parts vanish. Only what lies below net/ belongs to the namespace. No part can be ".." but by an
  * interface of that name, which the checks of the environment refuse; refused here all the same. */
-static int sysctl_path(struct sysctl *s, const char *ifname, struct err *e)
+static int find_path(struct sysctl *s, const char *ifname, struct err *e)
 {
 	autofree char *slashes = strdup(s->name);
 	autobuf whole = {0}, path = {0};
@@ -280,341 +220,50 @@ static int sysctl_path(struct sysctl *s, const char *ifname, struct err *e)
 	return 0;
 }
 
+/* Weakest first: the config, CNI_ARGS, runtimeConfig, args.cni. */
 static int read_settings(const struct request *req, struct settings *s, struct err *e)
 {
+	autofree char *from_args = NULL;
+	const char *mac = "";
 	const json *args_cni;
 
-	/* The order matters: the search for duplicates relies on the types being right. */
-	if (request_args_cni(req, &args_cni, e) || read_keys(req->conf, s, e) ||
-		refuse_duplicates(req->text, e) || (args_cni && read_keys(args_cni, s, e)) ||
-		read_mac(req, args_cni, s, e))
+	if (request_args_cni(req, &args_cni, e) || read_keys(req->conf, s, &mac, e) ||
+		refuse_duplicates(req, e) || read_asked_mac(req, &from_args, &mac, e) ||
+		(args_cni && read_keys(args_cni, s, &mac, e)) || set_mac(s, mac, e))
 		return -1;
 	for (size_t i = 0; i < s->len; i++)
-		if (sysctl_path(&s->sysctls[i], req->ifname, e))
+		if (find_path(&s->sysctls[i], req->ifname, e))
 			return -1;
 	return 0;
 }
 
-static int data_dir(const struct request *req, const char **dir, struct err *e)
+static int read_dir(const struct request *req, const char **dir, struct err *e)
 {
 	*dir = "";
 	if (json_get_str(req->conf, "dataDir", dir, e))
 		return -1;
 	if (!**dir)
-		*dir = DATA_DIR;
+		*dir = BACKUP_DIR;
 	return 0;
-}
-
-/* ---- the allowlist ---- */
-
-/* The regular expression library: loaded only where there is an allowlist. */
-struct regex {
-	void *lib;
-	__typeof__(pcre2_compile) *compile;
-	__typeof__(pcre2_match) *match;
-	__typeof__(pcre2_match_data_create_from_pattern) *data_new;
-	__typeof__(pcre2_match_data_free) *data_free;
-	__typeof__(pcre2_code_free) *code_free;
-	__typeof__(pcre2_get_error_message) *message;
-};
-
-static void regex_close(struct regex *r)
-{
-	if (r->lib)
-		dlclose(r->lib);
-}
-
-static int regex_open(struct regex *r, struct err *e)
-{
-	struct {
-		const char *name;
-		void **fn;
-	} symbols[] = {
-		{"pcre2_compile_8", (void **)&r->compile},
-		{"pcre2_match_8", (void **)&r->match},
-		{"pcre2_match_data_create_from_pattern_8", (void **)&r->data_new},
-		{"pcre2_match_data_free_8", (void **)&r->data_free},
-		{"pcre2_code_free_8", (void **)&r->code_free},
-		{"pcre2_get_error_message_8", (void **)&r->message},
-	};
-
-	r->lib = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL);
-	for (size_t i = 0; r->lib && i < array_len(symbols); i++)
-		if (!(*symbols[i].fn = dlsym(r->lib, symbols[i].name)))
-			return err_set(e, ERR_NOT_AVAILABLE,
-				"%s cannot be applied: libpcre2-8.so.0 lacks %s", ALLOWLIST,
-				symbols[i].name);
-	return r->lib ? 0
-		      : err_set(e, ERR_NOT_AVAILABLE, "%s cannot be applied: no libpcre2-8.so.0",
-				ALLOWLIST);
-}
-
-/* An entry as Go's regexp reads it: unanchored, $ only at the very end, no multi-line mode. */
-static pcre2_code *regex_compile(const struct regex *r, const char *entry, struct err *e)
-{
-	char text[256] = "";
-	PCRE2_SIZE at;
-	int code;
-	pcre2_code *re = r->compile((PCRE2_SPTR)entry, PCRE2_ZERO_TERMINATED,
-		PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, &code, &at, NULL);
-
-	if (re)
-		return re;
-	r->message(code, (PCRE2_UCHAR *)text, sizeof(text));
-	err_set(e, ERR_INVALID_CONFIG, "invalid regular expression \"%s\" in %s", entry, ALLOWLIST);
-	err_detail(e, "%s", text);
-	return NULL;
-}
-
-/* 1: it matches, 0: it does not, -1: e is set. */
-static int regex_matches(const struct regex *r, const char *entry, const char *name, struct err *e)
-{
-	pcre2_code *re = regex_compile(r, entry, e);
-	pcre2_match_data *data = re ? r->data_new(re, NULL) : NULL;
-	int ret = -1;
-
-	if (data) {
-		int n = r->match(re, (PCRE2_SPTR)name, PCRE2_ZERO_TERMINATED, 0, 0, data, NULL);
-
-		/* Also where matching was given up: what is not known to be allowed is not. */
-		ret = n >= 0;
-	} else if (re) {
-		err_memory(e);
-	}
-	if (data)
-		r->data_free(data);
-	if (re)
-		r->code_free(re);
-	return ret;
-}
-
-/* The next entry of the file, trimmed; NULL at its end. */
-static char *next_entry(char **rest)
-{
-	char *line;
-
-	while ((line = strsep(rest, "\n"))) {
-		char *end = line + strlen(line);
-
-		while (isspace((unsigned char)*line))
-			line++;
-		while (end > line && isspace((unsigned char)end[-1]))
-			*--end = '\0';
-		if (*line)
-			return line;
-	}
-	return NULL;
-}
-
-static int allowed(const struct regex *r, const char *list, const char *name, struct err *e)
-{
-	autofree char *copy = strdup(list);
-	char *rest = copy, *entry;
-	int ret = 0;
-
-	if (!copy)
-		return err_memory(e);
-	while (!ret && (entry = next_entry(&rest)))
-		ret = regex_matches(r, entry, name, e);
-	if (ret)
-		return ret < 0 ? -1 : 0;
-	err_set(e, ERR_INVALID_CONFIG, "Sysctl %s is not allowed: it is not in the allowlist %s",
-		name, ALLOWLIST);
-	return err_detail(e, "%s", list);
 }
 
 static int check_allowlist(const struct settings *s, struct err *e)
 {
-	autofree char *list = NULL;
-	struct regex r = {0};
-	int ret = s->len ? file_read(AT_FDCWD, ALLOWLIST, ALLOWLIST_MAX, &list, NULL) : -ENOENT;
+	autoallowlist list = {0};
 
-	if (ret == -ENOENT || ret == -ENOTDIR)
+	if (!s->len)
 		return 0;
-	if (ret)
-		return err_sys(e, -ret, ERR_IO, "failed to read the allowlist %s", ALLOWLIST);
-	ret = regex_open(&r, e);
-	for (size_t i = 0; !ret && i < s->len; i++)
-		ret = allowed(&r, list, s->sysctls[i].name, e);
-	regex_close(&r);
-	return ret;
-}
-
-/* ---- the backup file ---- */
-
-/* What a link was before; only what is about to change is kept. */
-struct backup {
-	bool has_mac, has_promisc, has_mtu, has_allmulti, has_txqlen;
-	uint8_t mac[6];
-	bool promisc, allmulti;
-	uint32_t mtu, txqlen;
-	const char *network; /* borrowed from doc; NULL: the Go plugin wrote it */
-	int64_t netns;       /* inode of the namespace the link is in; 0: likewise */
-	json *doc;
-	char *text; /* what was read, NULL: nothing */
-	size_t len;
-};
-
-static void backup_free(struct backup *b)
-{
-	free(b->text);
-	json_freep(&b->doc);
-}
-
-#define autobackup __attribute__((cleanup(backup_free))) struct backup
-
-static int backup_dir(const char *path)
-{
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-/* Owned by the caller, NULL without memory. The parts are checked: no slash in either. */
-static char *backup_name(const char *id, const char *ifname)
-{
-	char *name = NULL;
-
-	return asprintf(&name, "%s_%s.json", id, ifname) < 0 ? NULL : name;
-}
-
-static bool read_u32(const json *doc, const char *key, uint32_t *out)
-{
-	int64_t value = -1;
-	autoerr ignored = {0};
-
-	if (json_get_int(doc, key, 0, UINT32_MAX, &value, &ignored) || value < 0)
-		return false;
-	*out = (uint32_t)value;
-	return true;
-}
-
-static bool read_flag(const json *doc, const char *key, bool *out)
-{
-	const json *value = json_get(doc, key);
-
-	if (!json_is_bool(value))
-		return false;
-	*out = json_bool(value);
-	return true;
-}
-
-/* Returns 0, -ENOENT, -EBADMSG for something that is no backup, or -errno. */
-static int backup_read(int dir, const char *name, struct backup *b)
-{
-	autoerr ignored = {0};
-	const char *mac;
-	int ret;
-
-	*b = (struct backup){0};
-	ret = file_read(dir, name, BACKUP_MAX, &b->text, &b->len);
-	if (ret)
-		return ret == -EFBIG || ret == -EINVAL ? -EBADMSG : ret;
-	b->doc = json_parse(b->text, b->len, ERR_DECODE, &ignored);
-	if (!json_is_object(b->doc))
-		return -EBADMSG;
-	mac = json_str(json_get(b->doc, "mac"));
-	b->has_mac = mac && mac_parse(mac, b->mac);
-	b->has_promisc = read_flag(b->doc, "promisc", &b->promisc);
-	b->has_mtu = read_u32(b->doc, "mtu", &b->mtu) && b->mtu;
-	b->has_allmulti = read_flag(b->doc, "allmulti", &b->allmulti);
-	b->has_txqlen = read_u32(b->doc, "txQLen", &b->txqlen);
-	b->network = json_str(json_get(b->doc, "network"));
-	json_get_int(b->doc, "netns", 0, INT64_MAX, &b->netns, &ignored);
+	if (allowlist_open(&list, e))
+		return -1;
+	for (size_t i = 0; i < s->len; i++)
+		if (allowlist_check(&list, s->sysctls[i].name, e))
+			return -1;
 	return 0;
 }
 
-/* Container IDs and paths are used again; what was a link's state in one namespace is not that of
- * its like in another. */
-static bool backup_is_of(const struct backup *b, uint64_t netns)
-{
-	return !b->netns || (uint64_t)b->netns == netns;
-}
+/* ---- the link in its namespace ---- */
 
-/* Keys in the Go plugin's order and its indentation of one space; "network" and "netns" are ours,
- * its reader passes over them. */
-static void backup_format(
-	const struct backup *b, const char *network, uint64_t netns, struct buf *out)
-{
-	char mac[MAC_STRLEN];
-
-	buf_puts(out, "{\n");
-	if (b->has_mac)
-		buf_printf(out, " \"mac\": \"%s\",\n", mac_format(b->mac, mac));
-	if (b->has_promisc)
-		buf_printf(out, " \"promisc\": %s,\n", b->promisc ? "true" : "false");
-	if (b->has_mtu)
-		buf_printf(out, " \"mtu\": %u,\n", b->mtu);
-	if (b->has_allmulti)
-		buf_printf(out, " \"allmulti\": %s,\n", b->allmulti ? "true" : "false");
-	if (b->has_txqlen)
-		buf_printf(out, " \"txQLen\": %u,\n", b->txqlen);
-	buf_puts(out, " \"network\": ");
-	json_write_string(out, network);
-	buf_printf(out, ",\n \"netns\": %llu\n}", (unsigned long long)netns);
-}
-
-/* Adds what the settings change and the backup does not hold yet: what it holds is from an earlier
- * ADD, or an earlier tuning in the list, and that is what DEL has to go back to. */
-static void backup_fill(struct backup *b, const struct settings *s, const struct link *l)
-{
-	if (s->has_mac && !b->has_mac && l->has_mac) {
-		memcpy(b->mac, l->mac, sizeof(b->mac));
-		b->has_mac = true;
-	}
-	if (s->promisc && !b->has_promisc) {
-		b->promisc = l->flags & IFF_PROMISC;
-		b->has_promisc = true;
-	}
-	if (s->mtu && !b->has_mtu) {
-		b->mtu = l->mtu;
-		b->has_mtu = true;
-	}
-	if (s->has_allmulti && !b->has_allmulti) {
-		b->allmulti = l->flags & IFF_ALLMULTI;
-		b->has_allmulti = true;
-	}
-	if (s->has_txqlen && !b->has_txqlen) {
-		b->txqlen = l->txqlen;
-		b->has_txqlen = true;
-	}
-}
-
-/* One message per setting, so that one the driver refuses does not keep the others from being made.
- * The first failure is the return value, 0 or -errno, *what its name. */
-static int apply_link(struct nl *nl, uint32_t index, const struct backup *b, const char **what)
-{
-	const struct {
-		bool wanted;
-		const char *what;
-		struct link_set set;
-	} steps[] = {
-		{b->has_mtu, "MTU", {.mtu = b->mtu}},
-		{b->has_mac, "MAC address", {.mac = b->mac}},
-		{b->has_promisc, "promiscuous mode",
-			{.flags_set = b->promisc ? IFF_PROMISC : 0,
-				.flags_clear = b->promisc ? 0 : IFF_PROMISC}},
-		{b->has_allmulti, "all-multicast mode",
-			{.flags_set = b->allmulti ? IFF_ALLMULTI : 0,
-				.flags_clear = b->allmulti ? 0 : IFF_ALLMULTI}},
-		{b->has_txqlen, "transmit queue length", {.has_txqlen = true, .txqlen = b->txqlen}},
-	};
-	int first = 0;
-
-	for (size_t i = 0; i < array_len(steps); i++) {
-		struct link_set set = steps[i].set;
-		int ret = 0;
-
-		set.index = index;
-		if (steps[i].wanted)
-			ret = link_apply(nl, &set);
-		if (ret && !first) {
-			first = ret;
-			*what = steps[i].what;
-		}
-	}
-	return first;
-}
-
-/* With the number it is known by. */
+/* Opens a namespace and tells its inode, by which a backup knows again where its link was. */
 static enum netns_state open_netns(const char *path, int *fd, uint64_t *inode, struct err *e)
 {
 	enum netns_state state = netns_open(path, fd, e);
@@ -630,13 +279,13 @@ static enum netns_state open_netns(const char *path, int *fd, uint64_t *inode, s
 
 struct restore {
 	const char *ifname;
-	const struct backup *backup;
+	const struct linkstate *state;
 };
 
-/* Inside the namespace. A link that is gone needs nothing. */
+/* Runs inside the namespace. A link that is gone needs nothing. */
 static int restore_link(void *arg, struct err *e)
 {
-	const struct restore *r = arg;
+	const struct restore *restore = arg;
 	const char *what = "";
 	autonl *nl = NULL;
 	struct link l;
@@ -644,13 +293,14 @@ static int restore_link(void *arg, struct err *e)
 
 	if (nl_open(&nl, NETLINK_ROUTE, e))
 		return -1;
-	ret = link_get(nl, r->ifname, &l);
+	ret = link_get(nl, restore->ifname, &l);
 	if (ret == -ENODEV)
 		return 0;
-	if (!ret)
-		ret = apply_link(nl, l.index, r->backup, &what);
+	if (ret)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up \"%s\"", restore->ifname);
+	ret = linkstate_apply(nl, l.index, restore->state, &what);
 	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to restore the %s of \"%s\"", what,
-			     r->ifname)
+			     restore->ifname)
 		   : 0;
 }
 
@@ -668,8 +318,8 @@ struct change {
 	char *previous; /* what was in it, NULL: it did not exist */
 	size_t previous_len;
 	bool file_written;
-	size_t written;       /* sysctls so far */
-	struct backup before; /* of the link, all that is about to change */
+	size_t written;          /* sysctls so far */
+	struct linkstate before; /* of the link, all that is about to change */
 	bool link_touched;
 };
 
@@ -678,7 +328,6 @@ static void change_free(void *arg)
 	struct change *c = arg;
 
 	settings_free(&c->settings);
-	backup_free(&c->before);
 	cleanup_closep(&c->netns);
 	cleanup_closep(&c->dir);
 	free(c->file);
@@ -689,8 +338,8 @@ static void change_free(void *arg)
 static int restore_inside(void *arg, struct err *e)
 {
 	struct change *c = arg;
-	struct restore r = {c->ifname, &c->before};
-	int ret = c->link_touched ? restore_link(&r, e) : 0;
+	struct restore link = {c->ifname, &c->before};
+	int ret = c->link_touched ? restore_link(&link, e) : 0;
 
 	for (size_t i = c->written; i > 0; i--)
 		if (c->settings.sysctls[i - 1].old)
@@ -715,26 +364,21 @@ static void undo_change(void *arg)
 /* Before the link is touched: a process killed in between leaves a backup that DEL finds. */
 static int save_backup(struct change *c, const struct link *l, struct err *e)
 {
-	autobackup file = {0};
-	autobuf text = {0};
-	int ret = backup_read(c->dir, c->file, &file);
+	autobackup old = {0};
+	struct linkstate keep = {0};
+	int ret = backup_read(c->dir, c->file, &old);
 
 	if (ret && ret != -ENOENT && ret != -EBADMSG)
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", c->file);
-	c->previous = take_ptr(file.text);
-	c->previous_len = file.len;
+	c->previous = take_ptr(old.text);
+	c->previous_len = old.len;
 	/* What belongs to another network or namespace is left over from a container that is gone.
 	 */
-	if (ret || !backup_is_of(&file, c->inode) ||
-		(file.network && strcmp(file.network, c->network) != 0)) {
-		backup_free(&file);
-		file = (struct backup){0};
-	}
-	backup_fill(&file, &c->settings, l);
-	backup_format(&file, c->network, c->inode, &text);
-	if (text.failed)
-		return err_memory(e);
-	ret = file_replace(c->dir, c->file, text.data, text.len, 0600, false);
+	if (!ret && backup_is_of(&old, c->inode) &&
+		(!old.network || !strcmp(old.network, c->network)))
+		keep = old.link;
+	linkstate_keep(&keep, &c->settings.link, l);
+	ret = backup_write(c->dir, c->file, &keep, c->network, c->inode);
 	if (ret)
 		return err_sys(e, -ret, ERR_IO, "failed to write the backup file %s", c->file);
 	c->file_written = true;
@@ -766,22 +410,13 @@ static int write_sysctls(struct change *c, struct err *e)
 static int change_inside(void *arg, struct err *e)
 {
 	struct change *c = arg;
-	struct backup wanted = {.has_mac = c->settings.has_mac,
-		.has_promisc = c->settings.promisc,
-		.promisc = true,
-		.has_mtu = c->settings.mtu,
-		.mtu = c->settings.mtu,
-		.has_allmulti = c->settings.has_allmulti,
-		.allmulti = c->settings.allmulti,
-		.has_txqlen = c->settings.has_txqlen,
-		.txqlen = c->settings.txqlen};
+	const struct linkstate *wanted = &c->settings.link;
 	const char *what = "";
 	autonl *nl = NULL;
 	struct link l;
 	int ret;
 
-	memcpy(wanted.mac, c->settings.mac, sizeof(wanted.mac));
-	if (touches_link(&c->settings) &&
+	if (linkstate_any(wanted) &&
 		(nl_open(&nl, NETLINK_ROUTE, e) || link_need(nl, c->ifname, &l, e)))
 		return -1;
 	if (write_sysctls(c, e))
@@ -790,9 +425,9 @@ static int change_inside(void *arg, struct err *e)
 		return 0;
 	if (save_backup(c, &l, e))
 		return -1;
-	backup_fill(&c->before, &c->settings, &l);
+	linkstate_keep(&c->before, wanted, &l);
 	c->link_touched = true;
-	ret = apply_link(nl, l.index, &wanted, &what);
+	ret = linkstate_apply(nl, l.index, wanted, &what);
 	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to set the %s of \"%s\"", what, c->ifname)
 		   : 0;
 }
@@ -803,21 +438,21 @@ static int open_backup(const struct request *req, struct change *c, struct err *
 	const char *path;
 	int ret;
 
-	if (data_dir(req, &path, e))
+	if (read_dir(req, &path, e))
 		return -1;
 	ret = file_mkdirs(path, 0700);
 	if (ret)
 		return err_sys(e, -ret, ERR_IO, "failed to create the directory %s", path);
 	c->dir = backup_dir(path);
 	if (c->dir < 0)
-		return err_sys(e, errno, ERR_IO, "failed to open the directory %s", path);
+		return err_sys(e, -c->dir, ERR_IO, "failed to open the directory %s", path);
 	c->file = backup_name(req->id, req->ifname);
 	return c->file ? 0 : err_memory(e);
 }
 
 /* The container's interface in the result now has another MAC address, and since 1.1.0 an MTU. */
 static int update_result(
-	const struct request *req, const struct settings *s, struct result *r, struct err *e)
+	const struct request *req, const struct linkstate *l, struct result *r, struct err *e)
 {
 	char mac[MAC_STRLEN];
 
@@ -826,10 +461,10 @@ static int update_result(
 
 		if (!f->sandbox || strcmp(f->name, req->ifname) != 0)
 			continue;
-		if (s->has_mac && result_set_str(&f->mac, mac_format(s->mac, mac), e))
+		if (l->has_mac && result_set_str(&f->mac, mac_format(l->mac, mac), e))
 			return -1;
-		if (s->mtu && !strcmp(req->version, "1.1.0"))
-			f->mtu = s->mtu;
+		if (l->has_mtu && !strcmp(req->version, "1.1.0"))
+			f->mtu = l->mtu;
 	}
 	return 0;
 }
@@ -846,9 +481,9 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 	if (read_settings(req, &c->settings, e) || check_allowlist(&c->settings, e) ||
 		request_prev_result(
 			req, &reply->result, &present, "Required prevResult missing", e) ||
-		update_result(req, &c->settings, &reply->result, e) ||
+		update_result(req, &c->settings.link, &reply->result, e) ||
 		open_netns(req->netns, &c->netns, &c->inode, e) != NETNS_OK ||
-		(touches_link(&c->settings) && open_backup(req, c, e))) {
+		(linkstate_any(&c->settings.link) && open_backup(req, c, e))) {
 		change_free(c);
 		return -1;
 	}
@@ -863,7 +498,7 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 /* Gives the link back what it had, if it is there still. */
 static int restore(const struct request *req, const struct backup *backup, struct err *e)
 {
-	struct restore r = {req->ifname, backup};
+	struct restore link = {req->ifname, &backup->link};
 	autoclose int netns = -1;
 	uint64_t inode;
 
@@ -871,16 +506,10 @@ static int restore(const struct request *req, const struct backup *backup, struc
 		return 0;
 	switch (open_netns(req->netns, &netns, &inode, e)) {
 	case NETNS_OK:
-		return backup_is_of(backup, inode) ? netns_run(netns, restore_link, &r, e) : 0;
+		return backup_is_of(backup, inode) ? netns_run(netns, restore_link, &link, e) : 0;
 	case NETNS_ERROR: return -1;
 	default: err_clear(e); return 0;
 	}
-}
-
-/* A file that is no backup, or no file: nothing can be learned from it. */
-static bool is_rubbish(int ret)
-{
-	return ret == -EBADMSG || ret == -ELOOP || ret == -ENXIO;
 }
 
 /* What cannot be restored is reported, but no reason to keep a container from going away. */
@@ -895,16 +524,16 @@ static int del(const struct request *req, struct err *e)
 
 	if (!name)
 		return err_memory(e);
-	/* No ADD succeeded with a wrong one. */
-	if (data_dir(req, &path, &invalid))
-		path = DATA_DIR;
+	/* With one that is no string no ADD succeeded: what there may be is in the usual place. */
+	if (read_dir(req, &path, &invalid))
+		path = BACKUP_DIR;
 	dir = backup_dir(path);
-	ret = dir < 0 ? -errno : backup_read(dir, name, &backup);
+	ret = dir < 0 ? dir : backup_read(dir, name, &backup);
 	if (ret == -ENOENT || (dir < 0 && ret == -ENOTDIR))
 		return 0;
 	if (dir < 0)
 		return err_sys(e, -ret, ERR_IO, "failed to open the directory %s", path);
-	if (ret && !is_rubbish(ret))
+	if (ret && !backup_is_rubbish(ret))
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s/%s", path, name);
 	if (!ret && restore(req, &backup, &failed)) {
 		fprintf(stderr, "tuning: %s: %s; keeping %s/%s\n", failed.msg,
@@ -929,20 +558,13 @@ static bool is_valid_name(const struct valid_set *valid, const char *name)
 	return false;
 }
 
-static bool is_backup_name(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 5 && name[0] != '.' && !strcmp(name + len - 5, ".json");
-}
-
 /* Removes the file when it says it is of this network. What the Go plugin wrote does not say. */
 static int sweep_file(const struct request *req, int dir, const char *name, struct err *e)
 {
 	autobackup b = {0};
 	int ret = backup_read(dir, name, &b);
 
-	if (ret && ret != -ENOENT && !is_rubbish(ret))
+	if (ret && ret != -ENOENT && !backup_is_rubbish(ret))
 		return err_sys(e, -ret, ERR_IO, "failed to read the backup file %s", name);
 	if (ret || !b.network || strcmp(b.network, req->network) != 0)
 		return 0;
@@ -963,7 +585,7 @@ static int gc(const struct request *req, struct err *e)
 	struct dirent *entry;
 	const char *path;
 
-	if (data_dir(req, &path, e))
+	if (read_dir(req, &path, e))
 		return -1;
 	d = opendir(path);
 	if (!d)
@@ -975,7 +597,7 @@ static int gc(const struct request *req, struct err *e)
 	while ((errno = 0, entry = readdir(d))) {
 		autoerr one = {0};
 
-		if (!is_backup_name(entry->d_name) || is_valid_name(&valid, entry->d_name))
+		if (!backup_is_name(entry->d_name) || is_valid_name(&valid, entry->d_name))
 			continue;
 		if (sweep_file(req, dirfd(d), entry->d_name, &one))
 			err_merge(e, &one);
@@ -1021,35 +643,6 @@ static int check_sysctl(const struct sysctl *s, struct err *e)
 		s->value, value);
 }
 
-static int check_link(const struct settings *s, const struct link *l, struct err *e)
-{
-	char want[MAC_STRLEN], have[MAC_STRLEN];
-
-	if (s->has_mac && (!l->has_mac || memcmp(s->mac, l->mac, sizeof(s->mac)) != 0))
-		return err_set(e, ERR_CHECK,
-			"Error: Tuning configured Ethernet of %s is %s, current value is %s",
-			l->name, mac_format(s->mac, want), mac_format(l->mac, have));
-	if (s->promisc && !(l->flags & IFF_PROMISC))
-		return err_set(e, ERR_CHECK,
-			"Error: Tuning link %s configured promisc is true, current value is false",
-			l->name);
-	if (s->mtu && s->mtu != l->mtu)
-		return err_set(e, ERR_CHECK,
-			"Error: Tuning configured MTU of %s is %u, current value is %u", l->name,
-			s->mtu, l->mtu);
-	if (s->has_allmulti && s->allmulti != !!(l->flags & IFF_ALLMULTI))
-		return err_set(e, ERR_CHECK,
-			"Error: Tuning configured all-multicast mode of %s is %s, current value is "
-			"%s",
-			l->name, s->allmulti ? "true" : "false", s->allmulti ? "false" : "true");
-	if (s->has_txqlen && s->txqlen != l->txqlen)
-		return err_set(e, ERR_CHECK,
-			"Error: Tuning configured transmit queue length of %s is %u, current value "
-			"is %u",
-			l->name, s->txqlen, l->txqlen);
-	return 0;
-}
-
 struct comparison {
 	const struct settings *settings;
 	const char *ifname;
@@ -1066,7 +659,7 @@ static int check_inside(void *arg, struct err *e)
 			return -1;
 	if (nl_open(&nl, NETLINK_ROUTE, e) || link_need(nl, c->ifname, &l, e))
 		return -1;
-	return check_link(c->settings, &l, e);
+	return linkstate_check(&c->settings->link, &l, e);
 }
 
 static int check(const struct request *req, struct err *e)
@@ -1092,7 +685,7 @@ static int status(const struct request *req, struct err *e)
 	autosettings settings = {0};
 	const char *path;
 
-	if (data_dir(req, &path, e) || read_settings(req, &settings, e))
+	if (read_dir(req, &path, e) || read_settings(req, &settings, e))
 		return -1;
 	return check_allowlist(&settings, e);
 }
