@@ -68,7 +68,7 @@ packages_for() {
   case $(packager)-$1 in
     apt-get-build) echo gcc libc6-dev meson ninja-build pkg-config libmnl-dev libjansson-dev libmd-dev ;;
     apt-get-run) echo libmnl0 libjansson4 libnftables1 ;;
-    apt-get-demo) echo iproute2 nftables iputils-ping curl socat jq util-linux ;;
+    apt-get-demo) echo mount iproute2 nftables iputils-ping curl socat jq util-linux ;;
     apk-build) echo gcc musl-dev linux-headers meson samurai pkgconf libmnl-dev jansson-dev libmd-dev ;;
     apk-run) echo libmnl jansson nftables ;;
     apk-demo) echo iproute2 nftables iputils curl socat jq util-linux ;;

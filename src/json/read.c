@@ -391,6 +391,15 @@ static json *read_deep(struct reader *r)
 	return copy_value(r, &text) ? NULL : literal_node(r, text.data, text.len);
 }
 
+/* Of at most 18 digits. strtoll() would look behind them, where the text may end. */
+static json *small_integer(struct reader *r, const char *first)
+{
+	char digits[24] = "";
+
+	memcpy(digits, first, (size_t)(r->p - first));
+	return node(r, json_integer(strtoll(digits, NULL, 10)));
+}
+
 static json *read_scalar(struct reader *r)
 {
 	const char *first = r->p;
@@ -408,7 +417,7 @@ static json *read_scalar(struct reader *r)
 	}
 	if (!small)
 		return literal_node(r, first, (size_t)(r->p - first));
-	return node(r, json_integer(strtoll(first, NULL, 10)));
+	return small_integer(r, first);
 }
 
 static json *read_value(struct reader *r);

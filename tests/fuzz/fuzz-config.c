@@ -1,7 +1,8 @@
-/* Whole calls: the first byte chooses the plugin, the second the verb, up to the first line feed
- * comes CNI_ARGS, then the config. There is no network namespace to do anything in; the calls run
- * in namespaces of their own, with a file system that cannot be written to but for empty private
- * directories in the usual places. */
+/* Whole calls: "PLUGIN VERB CNI_ARGS", a line feed, the config. A plugin is named, not numbered, so
+ * that the corpus stays what it is when one more is built, and a seed of one that is not built is
+ * nothing. There is no network namespace to do anything in; the calls run in namespaces of their
+ * own, with a file system that cannot be written to but for empty private directories in the usual
+ * places. */
 #include "fuzz.h"
 
 #include "base/cleanup.h"
@@ -79,45 +80,50 @@ static void check_output(const struct applet *a, const struct call *call, struct
 	MUST(call->len || ret);
 }
 
+/* What stands in the first line; NULL when that is no call. */
+static const struct applet *read_head(char *line, const char **verb, const char **args)
+{
+	static const char *const verbs[] = {"ADD", "DEL", "CHECK", "GC", "STATUS"};
+	const char *name = strsep(&line, " "), *word = line ? strsep(&line, " ") : NULL;
+	const struct applet *a = applet_find(name);
+
+	if (!line || !a || !a->add)
+		return NULL;
+	for (size_t i = 0; i < array_len(verbs); i++) {
+		if (!strcmp(verbs[i], word)) {
+			*verb = verbs[i];
+			*args = line;
+			return a;
+		}
+	}
+	return NULL;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const verbs[] = {"ADD", "DEL", "CHECK", "GC", "STATUS", "ADD"};
 	const struct applet *a;
 	struct outcome out = {0};
-	autofree char *args = NULL, *text = NULL;
-	struct call call;
-	const uint8_t *end;
+	autofree char *head = NULL, *text = NULL;
+	struct call call = {
+		.id = "fuzz", .netns = "/run/netns/none", .ifname = "eth0", .path = "/run/none"};
+	const uint8_t *end = memchr(data, '\n', size);
 	autoerr e = {0};
-	size_t count = 0;
 	int ret;
 
-	if (size < 3)
-		return 0;
-	while (applets[count])
-		count++;
-	a = applets[data[0] % count];
-	if (!applet_is_plugin(a))
-		return 0;
-	end = memchr(data + 2, '\n', size - 2);
 	if (!end)
 		return 0;
-	args = strndup((const char *)data + 2, (size_t)(end - data) - 2);
-	size -= (size_t)(end + 1 - data);
+	head = strndup((const char *)data, (size_t)(end - data));
+	MUST(head);
+	a = read_head(head, &call.command, &call.args);
+	if (!a)
+		return 0;
 	/* To the byte, so that reading beyond it is seen. */
-	text = malloc(size + 1);
-	MUST(args && text);
-	memcpy(text, end + 1, size);
-	text[size] = '\0';
-	call = (struct call){
-		.command = verbs[data[1] % array_len(verbs)],
-		.id = "fuzz",
-		.netns = "/run/netns/none",
-		.ifname = "eth0",
-		.args = args,
-		.path = "/run/none",
-		.text = text,
-		.len = size,
-	};
+	call.len = size - (size_t)(end + 1 - data);
+	text = malloc(call.len + 1);
+	MUST(text);
+	memcpy(text, end + 1, call.len);
+	text[call.len] = '\0';
+	call.text = text;
 	if (!strcmp(call.command, "GC") || !strcmp(call.command, "STATUS"))
 		call.id = call.netns = call.ifname = "";
 	ret = call_applet(a, &call, &out, &e);
