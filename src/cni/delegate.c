@@ -18,6 +18,7 @@ static struct call as_call(const struct request *req, enum verb verb)
 		.path = req->path,
 		.text = req->text,
 		.len = req->text_len,
+		.caller = req,
 	};
 }
 
@@ -25,21 +26,17 @@ static struct call as_call(const struct request *req, enum verb verb)
 static int look_up(const struct request *req, const char *type, const struct applet **applet,
 	char **file, struct err *e)
 {
-	bool self = false;
-
-	*applet = NULL;
-	if (plugin_find(req->path, type, file, &self, e))
+	if (plugin_find(req->path, type, file, applet, e))
 		return -1;
-	if (self)
-		*applet = applet_find(type);
-	/* A plugin that is its own IPAM would never come to an end. */
-	if (*applet && (*applet)->kind != APPLET_IPAM)
-		return err_set(e, ERR_INVALID_CONFIG, "\"%s\" is not an IPAM plugin", type);
+	for (const struct request *at = req; *applet && at; at = at->caller)
+		if (at->applet == *applet)
+			return err_set(e, ERR_INVALID_CONFIG,
+				"plugin \"%s\" would call itself through its delegate", type);
 	return 0;
 }
 
 static int execute(const struct request *req, const char *type, const char *file, enum verb verb,
-	char **out, size_t *len, bool *crashed, struct err *e)
+	char **out, size_t *len, enum plugin_end *end, struct err *e)
 {
 	struct call call = as_call(req, verb);
 	autofree char **env = plugin_env(&call, false);
@@ -51,7 +48,7 @@ static int execute(const struct request *req, const char *type, const char *file
 		return err_memory(e);
 	run.text = req->text;
 	run.len = req->text_len;
-	ret = plugin_exec(&run, out, len, crashed, e);
+	ret = plugin_exec(&run, out, len, end, e);
 	trace_step(start, TRACE_DELEGATE, ret, "exec %s %s", file, verb_name(verb));
 	return ret;
 }
@@ -97,46 +94,47 @@ static int push_release(
 	return undo_push(undo, release_run, release_free, r, e);
 }
 
+/* The outcome's result in the form in which it would have been printed. From here on the DEL of the
+ * applet is the inverse of its ADD, as it is for an executed one. */
+static int take_result(struct outcome *out, const char *version, struct result *r, struct err *e)
+{
+	if (result_convert(&out->reply.result, version, e)) {
+		undo_run(&out->reply.undo);
+		return -1;
+	}
+	*r = out->reply.result;
+	out->reply.result = (struct result){0};
+	return 0;
+}
+
 /* In this process, yet as if the result had been printed and read again. */
 static int add_inside(const struct applet *a, const struct request *req, struct undo *undo,
 	struct result *r, struct err *e)
 {
 	struct call call = as_call(req, VERB_ADD);
-	struct outcome *out = calloc(1, sizeof(*out));
+	struct outcome out;
+	int ret = call_applet(a, &call, &out, e) || take_result(&out, req->version, r, e);
 
-	if (!out)
-		return err_memory(e);
-	if (call_applet(a, &call, out, e)) {
-		outcome_free(out);
-		free(out);
-		return -1;
+	outcome_free(&out);
+	if (!ret && push_release(req, a->name, undo, e)) {
+		result_free(r);
+		ret = -1;
 	}
-	if (result_convert(&out->reply.result, req->version, e)) {
-		undo_run(&out->reply.undo);
-		outcome_free(out);
-		free(out);
-		return -1;
-	}
-	*r = out->reply.result;
-	out->reply.result = (struct result){0};
-	/* From here on the DEL of the applet is the inverse, as it is for an executed one. */
-	outcome_free(out);
-	free(out);
-	return push_release(req, a->name, undo, e) ? (result_free(r), -1) : 0;
+	return ret ? -1 : 0;
 }
 
 static int add_outside(const struct request *req, const char *type, const char *file,
 	struct undo *undo, struct result *r, struct err *e)
 {
 	autofree char *out = NULL;
-	bool crashed = false;
+	enum plugin_end end;
 	size_t len = 0;
 
-	if (execute(req, type, file, VERB_ADD, &out, &len, &crashed, e)) {
+	if (execute(req, type, file, VERB_ADD, &out, &len, &end, e)) {
 		autoerr ignored = {0};
 
 		/* A clean refusal has left nothing; a crash may have. */
-		if (crashed)
+		if (end == PLUGIN_CRASHED)
 			delegate_call(req, type, VERB_DEL, &ignored);
 		return -1;
 	}
@@ -198,6 +196,7 @@ int delegate_call(const struct request *req, const char *type, enum verb verb, s
 
 int delegate_ipam_type(const struct request *req, const char **type, struct err *e)
 {
+	const struct applet *applet;
 	const json *ipam = NULL;
 
 	*type = NULL;
@@ -209,5 +208,8 @@ int delegate_ipam_type(const struct request *req, const char **type, struct err 
 		return -1;
 	if (*type && !**type)
 		*type = NULL;
+	applet = *type ? applet_find(*type) : NULL;
+	if (applet && applet->kind != APPLET_IPAM)
+		return err_set(e, ERR_INVALID_CONFIG, "\"%s\" is not an IPAM plugin", *type);
 	return 0;
 }

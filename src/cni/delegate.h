@@ -1,5 +1,11 @@
-/* Calling another plugin, normally IPAM: looked up on CNI_PATH as libcni does; in-process when the
- * file found is this very binary, else executed. reference/protocol.md 3.3 and 3.9. */
+/* Calling another plugin: an IPAM plugin, or the main plugin that a meta plugin has chosen. It is
+ * looked up on CNI_PATH as libcni does, and runs in this process when the file found is this very
+ * binary; else it is executed. What it is asked is what the request says. A plugin that hands on a
+ * configuration of its own making (flannel) copies its request and puts that configuration into
+ * text, text_len and version of the copy; an IPAM plugin gets the caller's stdin byte for byte.
+ *
+ * A plugin that is at work in this process is not called again from below: it would never come to
+ * an end. reference/protocol.md 3.3 and 3.9. */
 #pragma once
 
 #include "cni/applet.h"
@@ -13,5 +19,6 @@ int delegate_add(const struct request *req, const char *type, struct undo *undo,
 /* DEL, CHECK, GC or STATUS. A GC that the plugin does not know is done. */
 int delegate_call(const struct request *req, const char *type, enum verb verb, struct err *e);
 
-/* The "ipam"."type" of the config: NULL when there is none or it is empty. -1 on a wrong type. */
+/* The "ipam"."type" of the config: NULL when there is none or it is empty. -1 with e set on a wrong
+ * type, and for a plugin that is known to be none of IPAM. */
 int delegate_ipam_type(const struct request *req, const char **type, struct err *e);

@@ -40,45 +40,64 @@ static int not_found(const char *path, const char *type, struct err *e)
 		e, ERR_PLUGIN, "failed to find plugin \"%s\" in path [%s]", type, list ? list : "");
 }
 
-int plugin_find(const char *path, const char *type, char **file, bool *self, struct err *e)
+/* 1 when it is a file that can be executed, 0 when it is a file that cannot, -1 when it is none. */
+static int look_at(const char *candidate, struct stat *st)
+{
+	if (stat(candidate, st) < 0 || !S_ISREG(st->st_mode))
+		return -1;
+	return (st->st_mode & 0111) != 0;
+}
+
+/* The file in the first directory of the path that has it. 1 when found, 0, or -1 with e set. */
+static int search(const char *path, const char *type, char **file, struct stat *st, struct err *e)
 {
 	autofree char *dead = NULL; /* not executable: the error of executing it tells most */
 
+	for (const char *dir = path, *end; dir; dir = *end ? end + 1 : NULL) {
+		autofree char *candidate = NULL;
+		int kind;
+
+		end = strchrnul(dir, ':');
+		/* Whoever wrote "$EXTRA:/opt/cni/bin" did not mean the current directory. */
+		if (end == dir)
+			continue;
+		if (asprintf(&candidate, "%.*s/%s", (int)(end - dir), dir, type) < 0) {
+			candidate = NULL;
+			return err_memory(e);
+		}
+		kind = look_at(candidate, st);
+		if (kind > 0) {
+			*file = take_ptr(candidate);
+			return 1;
+		}
+		if (!kind && !dead)
+			dead = take_ptr(candidate);
+	}
+	*st = (struct stat){0};
+	*file = take_ptr(dead);
+	return *file != NULL;
+}
+
+int plugin_find(const char *path, const char *type, char **file, const struct applet **applet,
+	struct err *e)
+{
+	struct stat st;
+	int found;
+
+	*applet = NULL;
 	if (!*type)
 		return err_set(e, ERR_INVALID_CONFIG, "no plugin name provided");
 	if (strchr(type, '/') || !strcmp(type, ".") || !strcmp(type, ".."))
 		return err_set(e, ERR_INVALID_CONFIG, "invalid plugin name: %s", type);
 	if (!*path)
 		return err_set(e, ERR_INVALID_ENVIRONMENT, "no paths provided");
-	for (const char *dir = path; dir; dir = strchr(dir, ':') ? strchr(dir, ':') + 1 : NULL) {
-		int len = (int)strcspn(dir, ":");
-		autofree char *candidate = NULL;
-		struct stat st;
-
-		/* Whoever wrote "$EXTRA:/opt/cni/bin" did not mean the current directory. */
-		if (!len)
-			continue;
-		if (asprintf(&candidate, "%.*s/%s", len, dir, type) < 0) {
-			candidate = NULL;
-			return err_memory(e);
-		}
-		if (stat(candidate, &st) < 0 || !S_ISREG(st.st_mode))
-			continue;
-		if (!(st.st_mode & 0111)) {
-			if (!dead)
-				dead = take_ptr(candidate);
-			continue;
-		}
-		*file = take_ptr(candidate);
-		if (self)
-			*self = is_self(&st);
-		return 0;
-	}
-	if (!dead)
-		return not_found(path, type, e);
-	*file = take_ptr(dead);
-	if (self)
-		*self = false;
+	found = search(path, type, file, &st, e);
+	if (found <= 0)
+		return found < 0 ? -1 : not_found(path, type, e);
+	if (is_self(&st))
+		*applet = applet_find(type);
+	if (*applet && !applet_is_plugin(*applet))
+		*applet = NULL;
 	return 0;
 }
 
@@ -268,11 +287,13 @@ static bool has_exited(const struct child *c)
 	return !waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOHANG | WNOWAIT) && si.si_pid;
 }
 
-/* Milliseconds between two questions whether a plugin has exited, and for what it has said. */
+/* How often it is asked whether a plugin that keeps its outputs open has exited, in milliseconds:
+ * seldom enough to cost nothing, often enough for nobody to notice the wait. */
 #define PATIENCE 200
 
-/* Until the plugin has closed its outputs, or has exited: a daemon it left behind may hold them
- * open for ever, and talk. */
+/* Passes stdin on and takes what the plugin says until it has closed its outputs. Where a daemon
+ * that it left behind holds them open, that never comes: then until the plugin itself has exited
+ * and what it had said is read. */
 static void converse(const struct plugin_run *run, struct child *c)
 {
 	int64_t asked = clock_ms(), end = asked + run->timeout, now;
@@ -322,7 +343,8 @@ static int reap(struct child *c, int timeout)
 	int status = 0;
 	pid_t got;
 
-	/* It may wait for the rest. */
+	/* One that wants more of its stdin than there is would wait for it for ever, and we for it.
+	 */
 	shut(&c->in);
 	if (c->too_much || c->timed_out)
 		kill_child(c);
@@ -413,16 +435,24 @@ static int judge(const struct plugin_run *run, const struct child *c, int status
 	return 0;
 }
 
-int plugin_exec(const struct plugin_run *run, char **out, size_t *len, bool *crashed, struct err *e)
+static enum plugin_end end_of(const struct child *c, int status)
+{
+	if (c->timed_out || c->too_much || WIFSIGNALED(status))
+		return PLUGIN_CRASHED;
+	return WEXITSTATUS(status) ? PLUGIN_REFUSED : PLUGIN_DONE;
+}
+
+int plugin_exec(
+	const struct plugin_run *run, char **out, size_t *len, enum plugin_end *end, struct err *e)
 {
 	struct child c = {.in = -1, .out = -1, .err = -1};
-	int ret, status = 0;
+	int ret, status;
 
+	if (end)
+		*end = PLUGIN_NOT_CALLED;
 	/* Ignored, as some callers leave it, it would swallow the exit status. */
 	signal(SIGCHLD, SIG_DFL);
 	ret = start_child(run, &c);
-	if (crashed)
-		*crashed = false;
 	if (ret) {
 		err_sys(e, -ret, ERR_PLUGIN, "netplugin failed with no error message: fork/exec %s",
 			run->file);
@@ -430,8 +460,8 @@ int plugin_exec(const struct plugin_run *run, char **out, size_t *len, bool *cra
 		converse(run, &c);
 		status = reap(&c, run->timeout);
 		ret = judge(run, &c, status, e);
-		if (crashed)
-			*crashed = c.timed_out || c.too_much || WIFSIGNALED(status);
+		if (end)
+			*end = end_of(&c, status);
 	}
 	shut(&c.in);
 	shut(&c.out);

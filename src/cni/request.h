@@ -26,8 +26,9 @@ struct request {
 	const char *path;
 
 	const struct applet *applet;
-	const json *conf; /* the whole document on stdin */
-	const char *text; /* the same, byte for byte, for delegates */
+	const struct request *caller; /* who delegated this call, in this process; or NULL */
+	const json *conf;             /* the whole document on stdin */
+	const char *text;             /* the same, byte for byte: what a delegate gets */
 	size_t text_len;
 	const char *network; /* its "name" */
 	const char *version; /* its "cniVersion", "" read as 0.1.0 */

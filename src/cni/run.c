@@ -263,6 +263,7 @@ static int prepare(
 		.text = call->text,
 		.text_len = call->len,
 		.applet = a,
+		.caller = call->caller,
 		.version = "",
 	};
 	if (read_config(call, out, e))

@@ -18,6 +18,7 @@ struct call {
 	const char *path;
 	const char *text; /* stdin */
 	size_t len;
+	const struct request *caller; /* of an applet in this process that delegates, or NULL */
 };
 
 /* A call that was carried out in this process. */

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "cni/names.h"
 
 #include <errno.h>
@@ -85,6 +86,43 @@ static char *decode(const char *text, size_t *len)
 	return out;
 }
 
+/* ---- the lock ---- */
+
+/* A byte of the file for each key, as good as never shared; NULL is all of them. */
+static int lock_byte(int fd, const char *key)
+{
+	struct flock part = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char digits[16];
+
+	if (key) {
+		hash_hex(digits, 15, key, NULL);
+		part.l_start = strtoll(digits, NULL, 16);
+		part.l_len = 1;
+	}
+	return fcntl(fd, F_OFD_SETLKW, &part);
+}
+
+int cache_lock(const char *dir, const char *id)
+{
+	autofree char *path = NULL;
+	autoclose int fd = -1;
+
+	if (asprintf(&path, "%s/cnitool.lock", dir) < 0) {
+		path = NULL;
+		return -1;
+	}
+	if (file_mkdirs(dir, 0700))
+		return -1;
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd >= 0 && lock_byte(fd, id) < 0 ? -1 : take_fd(&fd);
+}
+
+void cache_lock_also(int lock, const char *key)
+{
+	if (lock >= 0)
+		lock_byte(lock, key);
+}
+
 /* ---- names ---- */
 
 /* The parts end up in a file name, so they must be what the protocol allows them to be. */
@@ -121,6 +159,18 @@ static int open_results(const char *dir, bool create, struct err *e)
 }
 
 /* ---- writing ---- */
+
+static json *attempt_object(const struct attempt *a)
+{
+	json *o = json_new_object();
+
+	if (json_set(o, "occupied", json_new_bool(a->occupied)) ||
+		(a->netns >= 0 && json_set(o, "netnsInode", json_new_int(a->netns)))) {
+		json_free(o);
+		return NULL;
+	}
+	return o;
+}
 
 static json *args_array(const char *args)
 {
@@ -169,7 +219,8 @@ static json *document(const struct cache_entry *c)
 		(c->netns && *c->netns && json_set(doc, "netns", json_new_string(c->netns))) ||
 		(c->args && *c->args && json_set(doc, "cniArgs", args_array(c->args))) ||
 		(c->cap_args && json_set(doc, "capabilityArgs", sorted(c->cap_args))) ||
-		(c->result && json_set(doc, "result", sorted(c->result)))) {
+		json_set(doc, c->result ? "result" : "attempt",
+			c->result ? sorted(c->result) : attempt_object(&c->attempt))) {
 		json_free(doc);
 		return NULL;
 	}
@@ -234,6 +285,16 @@ static char *join_args(const json *list)
 	return b.data ? b.data : strdup("");
 }
 
+static struct attempt read_attempt(const json *o)
+{
+	const json *netns = json_get(o, "netnsInode");
+
+	return (struct attempt){
+		.occupied = json_bool(json_get(o, "occupied")),
+		.netns = json_is_int(netns) ? json_int(netns) : -1,
+	};
+}
+
 static int take_entry(const json *doc, struct cache_entry *c, struct err *why)
 {
 	const char *kind = json_str(json_get(doc, "kind"));
@@ -250,6 +311,7 @@ static int take_entry(const json *doc, struct cache_entry *c, struct err *why)
 	c->config = config ? decode(config, &c->config_len) : strdup("");
 	c->cap_args = json_is_object(caps) ? json_ref(caps) : NULL;
 	c->result = json_is_object(result) ? json_ref(result) : NULL;
+	c->attempt = read_attempt(json_get(doc, "attempt"));
 	if (!c->network || !c->id || !c->ifname || !c->netns || !c->args)
 		return err_sys(why, ENOMEM, ERR_SYSTEM, "cannot be read");
 	if (!*c->ifname || !*c->network)

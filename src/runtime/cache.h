@@ -8,8 +8,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define CACHE_DIR "/var/lib/cni"
+
+/* What an ADD found before it called the first plugin: nobody who cleans up after it may take what
+ * was there. libcni has no such key; it is gone when the ADD has its result. */
+struct attempt {
+	bool occupied; /* the namespace had an interface of that name */
+	int64_t netns; /* its inode number; 0: there was no namespace, -1: not known */
+};
 
 struct cache_entry {
 	char *network, *id, *ifname, *netns;
@@ -17,8 +25,19 @@ struct cache_entry {
 	json *cap_args; /* object or NULL */
 	char *config;   /* the list's bytes, decoded */
 	size_t config_len;
-	json *result; /* as it stands in the file, or NULL: an ADD that never returned */
+	json *result;           /* as it stands in the file, or NULL: an ADD that never returned */
+	struct attempt attempt; /* of an entry without a result */
 };
+
+/* One call at a time for a container (CNI spec, section 2): the DEL after a failed ADD must not
+ * meet an ADD that went well. GC (id NULL) is alone: it must not take an attachment in the making
+ * for a stale one. Waits. Returns a descriptor that holds the lock until it is closed, or -1: a
+ * cache that cannot be locked is no reason to fail a DEL. */
+int cache_lock(const char *dir, const char *id);
+
+/* One more thing that only one call at a time may work on, under the same descriptor (-1: none):
+ * always taken after the container's, so that no two calls wait for each other. */
+void cache_lock_also(int lock, const char *key);
 
 /* Writes (replaces) an entry: to a temporary name, flushed if asked, renamed. Directories are 0700,
  * the file 0600. */

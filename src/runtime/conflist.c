@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "cni/names.h"
 
 #include <dirent.h>
@@ -42,11 +43,6 @@ static int bad(struct err *e, const char *fmt, ...)
 	va_end(ap);
 	return err_set(e, ERR_INVALID_CONFIG, "error parsing configuration list: %s",
 		text ? text : "out of memory");
-}
-
-static int no_memory(struct err *e)
-{
-	return err_memory(e);
 }
 
 /* A key of a list: spelled exactly, and null is not absent but of a wrong type. */
@@ -139,12 +135,10 @@ static int append_plugin(struct conflist *l, const json *conf, struct err *e)
 		if (!json_is_bool(json_iter_value(it)))
 			return bad_plugin(
 				l, e, "capability %s: expected boolean", json_iter_key(it));
-	p = reallocarray(l->plugins, l->len + 1, sizeof(*p));
+	p = vec_add(l->plugins, l->len);
 	if (!p)
-		return no_memory(e);
-	l->plugins = p;
-	p[l->len] = (struct plugin_conf){type, json_ref(conf)};
-	l->len++;
+		return err_memory(e);
+	*p = (struct plugin_conf){type, json_ref(conf)};
 	return 0;
 }
 
@@ -216,7 +210,7 @@ static int read_plugin_dir(struct conflist *l, const char *dir, struct err *e)
 
 	if (asprintf(&sub, "%s/%s", dir, l->name) < 0) {
 		sub = NULL;
-		return no_memory(e);
+		return err_memory(e);
 	}
 	n = scandir(sub, &names, only_conf, bytewise);
 	if (n < 0)
@@ -228,7 +222,7 @@ static int read_plugin_dir(struct conflist *l, const char *dir, struct err *e)
 
 		if (asprintf(&path, "%s/%s", sub, names[i]->d_name) < 0) {
 			path = NULL;
-			ret = no_memory(e);
+			ret = err_memory(e);
 		} else {
 			ret = append_file(l, path, e);
 		}
@@ -248,7 +242,7 @@ static int read_name(struct conflist *l, const json *doc, struct err *e)
 	if (!name_valid(json_str(name)))
 		return bad(e, "invalid characters found in network name \"%s\"", json_str(name));
 	l->name = strdup(json_str(name));
-	return l->name ? 0 : no_memory(e);
+	return l->name ? 0 : err_memory(e);
 }
 
 static int parse_list(struct conflist *l, const json *doc, const char *dir, struct err *e)
@@ -271,7 +265,7 @@ static int parse_list(struct conflist *l, const json *doc, const char *dir, stru
 		return -1;
 	l->version = strdup(chosen);
 	if (!l->version)
-		return no_memory(e);
+		return err_memory(e);
 	if (!only_inlined && dir && read_plugin_dir(l, dir, e))
 		return -1;
 	return l->len ? 0 : err_set(e, ERR_INVALID_CONFIG, "no plugin configs found");
@@ -295,7 +289,7 @@ static json *promote(const json *conf, struct err *e)
 		(name && json_set(list, "name", json_new_string(name))) ||
 		json_set(list, "plugins", plugins)) {
 		json_free(list);
-		no_memory(e);
+		err_memory(e);
 		return NULL;
 	}
 	return list;
@@ -328,7 +322,7 @@ static int keep_bytes(
 		buf_put(&b, text, len);
 	if (b.failed) {
 		buf_free(&b);
-		return no_memory(e);
+		return err_memory(e);
 	}
 	l->bytes = b.data;
 	l->bytes_len = b.len;
@@ -393,7 +387,7 @@ static int load(struct conflist *l, const char *dir, const char *name, bool sing
 	*l = (struct conflist){0};
 	if (asprintf(&path, "%s/%s", dir, name) < 0) {
 		path = NULL;
-		return no_memory(e);
+		return err_memory(e);
 	}
 	ret = file_read(AT_FDCWD, path, JSON_MAX_SIZE, &text, &len);
 	if (ret == -EINVAL || ret == -EISDIR)
@@ -438,6 +432,7 @@ static int walk_files(const char *dir, bool single, struct walk *w, struct err *
 struct find {
 	struct conflist *out;
 	const char *name;
+	const struct report *remarks;
 	struct buf broken;
 };
 
@@ -457,13 +452,14 @@ static void note_broken(const char *file, const struct err *why, void *arg)
 {
 	struct find *f = arg;
 
-	fprintf(stderr, "cnitool: skipped: %s\n", why->msg);
+	report(f->remarks, "skipped: %s", why->msg);
 	buf_printf(&f->broken, "%s%s", f->broken.len ? ", " : "", file);
 }
 
-int conflist_find(struct conflist *l, const char *dir, const char *name, struct err *e)
+int conflist_find(struct conflist *l, const char *dir, const char *name,
+	const struct report *remarks, struct err *e)
 {
-	struct find f = {.out = l, .name = name};
+	struct find f = {.out = l, .name = name, .remarks = remarks};
 	struct walk w = {match, &f, note_broken, 0};
 	int ret = walk_files(dir, false, &w, e);
 
@@ -547,38 +543,47 @@ static int put(json *doc, const char *key, json *value)
 	return json_set(doc, key, value);
 }
 
-int conflist_stdin(const struct conflist *l, size_t plugin, const struct plugin_input *in,
-	struct buf *out, struct err *e)
+static int put_runtime_config(json *doc, const struct conflist *l, size_t plugin, const json *args,
+	const struct report *remarks)
 {
-	const json *conf = l->plugins[plugin].conf;
-	autojson *doc = json_dup(conf);
 	json *runtime = NULL;
+
+	if (capabilities(l->plugins[plugin].conf, args, &runtime)) {
+		json_free(runtime);
+		return -1;
+	}
+	if (!runtime)
+		return 0;
+	if (json_get(doc, "runtimeConfig"))
+		report(remarks,
+			"network \"%s\": the runtimeConfig in the file of plugin %s is replaced",
+			l->name, l->plugins[plugin].type);
+	return put(doc, "runtimeConfig", runtime);
+}
+
+int conflist_stdin(const struct conflist *l, size_t plugin, const struct plugin_input *in,
+	const struct report *remarks, struct buf *out, struct err *e)
+{
+	autojson *doc = json_dup(l->plugins[plugin].conf);
+	json *prev;
 
 	if (!doc || put(doc, "name", json_new_string(l->name)) ||
 		put(doc, "cniVersion", json_new_string(l->version)))
-		return no_memory(e);
+		return err_memory(e);
 	json_del(doc, "capabilities");
 	json_del(doc, "prevResult"); /* one that an operator left in the file is nobody's */
-	if (in->capability_args && capabilities(conf, in->capability_args, &runtime))
-		return json_free(runtime), no_memory(e);
-	if (runtime && json_get(doc, "runtimeConfig"))
-		fprintf(stderr,
-			"cnitool: network \"%s\": the runtimeConfig in the file of plugin %s is "
-			"replaced\n",
-			l->name, l->plugins[plugin].type);
-	if (runtime && put(doc, "runtimeConfig", runtime))
-		return no_memory(e);
+	if (in->capability_args && put_runtime_config(doc, l, plugin, in->capability_args, remarks))
+		return err_memory(e);
 	if (in->prev) {
-		json *prev = result_to_json(in->prev, l->version, e);
-
+		prev = result_to_json(in->prev, l->version, e);
 		if (!prev)
 			return -1;
 		if (put(doc, "prevResult", prev))
-			return no_memory(e);
+			return err_memory(e);
 	}
 	if (in->attachments && (put(doc, "cni.dev/valid-attachments", json_ref(in->attachments)) ||
 				       put(doc, "cni.dev/attachments", json_ref(in->attachments))))
-		return no_memory(e);
+		return err_memory(e);
 	json_write(out, doc, JSON_COMPACT);
-	return out->failed ? no_memory(e) : 0;
+	return out->failed ? err_memory(e) : 0;
 }

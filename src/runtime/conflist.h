@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "result/result.h"
+#include "runtime/report.h"
 #include "json/json.h"
 
 #include <stdbool.h>
@@ -33,9 +34,10 @@ int conflist_parse(struct conflist *l, const char *text, size_t len, bool single
 	struct err *e);
 
 /* Finds a network by name in a directory: .conflist files first, in bytewise order, then .conf and
- * .json. A broken file is reported on stderr and skipped; it is named in the error when no other
- * file has the network. */
-int conflist_find(struct conflist *l, const char *dir, const char *name, struct err *e);
+ * .json. A broken file is a remark, and skipped; it is named in the error when no other file has
+ * the network. */
+int conflist_find(struct conflist *l, const char *dir, const char *name,
+	const struct report *remarks, struct err *e);
 
 /* Calls fn for every network a directory configures, each name once; lists hide single configs of
  * the same name. Broken files go to `broken` (may be NULL). Stops when fn returns non-zero. */
@@ -55,4 +57,4 @@ struct plugin_input {
 /* Appends the document for a plugin of the list: name and cniVersion of the list, runtimeConfig
  * from the capabilities it declares, prevResult; `capabilities` is taken out. */
 int conflist_stdin(const struct conflist *l, size_t plugin, const struct plugin_input *in,
-	struct buf *out, struct err *e);
+	const struct report *remarks, struct buf *out, struct err *e);

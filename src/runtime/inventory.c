@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/vec.h"
 #include "cni/owner.h"
 #include "ipam/rangeconf.h"
 #include "netlink/link.h"
@@ -29,6 +30,7 @@ struct survey {
 	json *networks, *unowned, *broken;
 	struct known *known;
 	size_t len;
+	const struct report *remarks;
 	bool failed; /* out of memory */
 };
 
@@ -56,9 +58,9 @@ static void add_text(struct survey *s, json *array, const char *text)
 	keep(s, json_append(array, json_new_string(text)));
 }
 
-static void warn(const char *what, const struct err *e)
+static void warn(const struct survey *s, const char *what, const struct err *e)
 {
-	fprintf(stderr, "cnitool: %s: %s%s%s\n", what, e->msg, e->details ? ": " : "",
+	report(s->remarks, "%s: %s%s%s", what, e->msg, e->details ? ": " : "",
 		e->details ? e->details : "");
 }
 
@@ -152,7 +154,7 @@ static void survey_broken(const char *file, const struct err *why, void *arg)
 {
 	struct survey *s = arg;
 
-	warn("skipped", why);
+	warn(s, "skipped", why);
 	add_text(s, s->broken, file);
 }
 
@@ -203,22 +205,20 @@ static void add_link_of_result(struct survey *s, json *node, const json *result)
 
 static int remember(struct survey *s, const struct cache_entry *c, json *node)
 {
-	struct known *k = reallocarray(s->known, s->len + 1, sizeof(*k));
+	struct known *k = vec_add(s->known, s->len);
 	struct owner o;
 
 	if (!k)
 		return -1;
-	s->known = k;
 	owner_init(&o, c->network, c->id, c->ifname);
-	k[s->len] = (struct known){
+	*k = (struct known){
 		.network = strdup(c->network),
 		.id = strdup(c->id),
 		.ifname = strdup(c->ifname),
 		.node = node,
 	};
-	memcpy(k[s->len].hash, o.hash, sizeof(o.hash));
-	s->len++;
-	return k[s->len - 1].network && k[s->len - 1].id && k[s->len - 1].ifname ? 0 : -1;
+	memcpy(k->hash, o.hash, sizeof(o.hash));
+	return k->network && k->id && k->ifname ? 0 : -1;
 }
 
 static int survey_attachment(const struct cache_entry *c, void *arg)
@@ -306,7 +306,7 @@ static void survey_links(struct survey *s)
 			err_sys(&e, -ret, ERR_SYSTEM, "failed to list links");
 	}
 	if (ret) {
-		warn("links", &e);
+		warn(s, "links", &e);
 		return;
 	}
 	name_masters(s, nl);
@@ -355,7 +355,7 @@ static void survey_ports(struct survey *s)
 	autoerr e = {0};
 
 	if (nft_open(&n, &e)) {
-		warn("host ports", &e);
+		warn(s, "host ports", &e);
 		return;
 	}
 	portrules_owners(n, survey_ports_of, s);
@@ -436,21 +436,22 @@ static void survey_free(struct survey *s)
 	free(s->known);
 }
 
-json *inventory(const char *conf_dir, const char *cache_dir, struct err *e)
+json *inventory(
+	const char *conf_dir, const char *cache_dir, const struct report *remarks, struct err *e)
 {
 	json *doc = json_new_object();
-	struct survey s = {0};
+	struct survey s = {.remarks = remarks};
 	autoerr why = {0};
 
 	s.networks = set_new_array(&s, doc, "networks");
 	s.unowned = set_new_array(&s, doc, "unowned");
 	s.broken = set_new_array(&s, doc, "broken");
 	if (!s.failed && conflist_each(conf_dir, survey_network, &s, survey_broken, &why)) {
-		warn(conf_dir, &why);
+		warn(&s, conf_dir, &why);
 		err_clear(&why);
 	}
 	if (!s.failed && cache_each(cache_dir, survey_attachment, &s, &why))
-		warn(cache_dir, &why);
+		warn(&s, cache_dir, &why);
 	if (!s.failed) {
 		survey_links(&s);
 		survey_ports(&s);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "runtime/report.h"
 #include "json/json.h"
 
 /* Collects it from the network configurations, the result cache, the links, the nf_tables rules and
@@ -19,9 +20,10 @@
  *    "broken": [file...]}
  *
  * "state" is "attached", "incomplete" (an ADD that did not return) or "gone" (its namespace is no
- * more). What cannot be read is left out and named on stderr; NULL only when out of memory. Owned
- * by the caller. */
-json *inventory(const char *conf_dir, const char *cache_dir, struct err *e);
+ * more). What cannot be read is left out, with a remark; NULL only when out of memory. Owned by the
+ * caller. */
+json *inventory(
+	const char *conf_dir, const char *cache_dir, const struct report *remarks, struct err *e);
 
 /* The same as a tree for a terminal, and as a graph for dot(1). */
 void inventory_tree(const json *inv, struct buf *out);

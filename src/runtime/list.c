@@ -45,7 +45,8 @@ static int inside(const struct applet *applet, const struct call *call, const ch
 }
 
 static int outside(const char *file, const char *type, const struct attach *a,
-	const struct call *call, const char *version, struct result *r, struct err *e)
+	const struct call *call, const char *version, struct result *r, enum plugin_end *end,
+	struct err *e)
 {
 	autofree char **env = plugin_env(call, true);
 	struct plugin_run run = {
@@ -63,7 +64,7 @@ static int outside(const char *file, const char *type, const struct attach *a,
 
 	if (!env)
 		return err_memory(e);
-	ret = plugin_exec(&run, &out, &len, NULL, e);
+	ret = plugin_exec(&run, &out, &len, end, e);
 	trace_step(start, TRACE_DELEGATE, ret, "exec %s %s", file, call->command);
 	if (ret || !r)
 		return ret;
@@ -78,32 +79,30 @@ static int outside(const char *file, const char *type, const struct attach *a,
 	return 0;
 }
 
-/* *called (may be NULL): it got as far as the plugin. */
 static int call_plugin(const struct conflist *l, size_t i, enum verb verb, const struct attach *a,
-	const struct plugin_input *in, struct result *r, bool *called, struct err *e)
+	const struct plugin_input *in, struct result *r, enum plugin_end *end, struct err *e)
 {
 	const char *type = l->plugins[i].type;
-	const struct applet *applet = NULL;
+	const struct applet *applet;
 	autofree char *file = NULL;
 	autobuf text = {0};
 	struct call call;
-	bool self = false;
+	int ret;
 
-	if (called)
-		*called = false;
-	if (plugin_find(a->path, type, &file, &self, e) || conflist_stdin(l, i, in, &text, e))
+	*end = PLUGIN_NOT_CALLED;
+	if (plugin_find(a->path, type, &file, &applet, e) ||
+		conflist_stdin(l, i, in, a->remarks, &text, e))
 		return -1;
-	if (called)
-		*called = true;
-	if (self)
-		applet = applet_find(type);
 	call = as_call(a, verb, &text);
-	return applet && applet_is_plugin(applet) ? inside(applet, &call, l->version, r, e)
-						  : outside(file, type, a, &call, l->version, r, e);
+	if (!applet)
+		return outside(file, type, a, &call, l->version, r, end, e);
+	ret = inside(applet, &call, l->version, r, e);
+	*end = ret ? PLUGIN_REFUSED : PLUGIN_DONE;
+	return ret;
 }
 
-/* libcni's words around a plugin's error. The name is only there when the plugin's own object has
- * one. */
+/* libcni's words around a plugin's error. `name` is that of the plugin's own object in the list,
+ * which seldom has one; the network's is not meant. */
 static int wrap(const struct conflist *l, size_t i, const char *verb, struct err *e)
 {
 	const char *name = json_str(json_get(l->plugins[i].conf, "name"));
@@ -114,69 +113,91 @@ static int wrap(const struct conflist *l, size_t i, const char *verb, struct err
 	return err_wrap(e, "plugin type=\"%s\" failed (%s)", l->plugins[i].type, verb);
 }
 
-/* DEL in reverse. Whether a plugin that was never called has objections is of no interest. */
+/* DEL in reverse over the first n plugins. */
 static int del_plugins(const struct conflist *l, const struct attach *a,
-	const struct plugin_input *in, size_t called, struct err *e)
+	const struct plugin_input *in, size_t n, struct err *e)
 {
-	for (size_t i = l->len; i-- > 0;) {
+	while (n-- > 0) {
+		enum plugin_end end;
 		autoerr one = {0};
 
-		if (call_plugin(l, i, VERB_DEL, a, in, NULL, NULL, &one) && i < called) {
-			wrap(l, i, "delete", &one);
+		if (call_plugin(l, n, VERB_DEL, a, in, NULL, &end, &one)) {
+			wrap(l, n, "delete", &one);
 			err_merge(e, &one);
 		}
 	}
 	return e->set ? -1 : 0;
 }
 
-int list_add(const struct conflist *l, const struct attach *a, struct result *r, bool *clean,
-	struct err *e)
+/* DEL ignores prevResult where the version does not know it. */
+static int input_of_del(const struct conflist *l, const struct attach *a, const struct result *prev,
+	struct plugin_input *in, struct err *e)
 {
-	struct result prev = {0};
+	int cmp = 0;
+
+	*in = (struct plugin_input){.capability_args = a->cap_args};
+	if (cni_version_cmp(l->version, "0.4.0", &cmp, e))
+		return -1;
+	if (cmp >= 0)
+		in->prev = prev;
+	return 0;
+}
+
+/* After plugin i failed, which came as far as `end`; true when nothing can be left. */
+static bool roll_back(const struct conflist *l, const struct attach *a, size_t i,
+	enum plugin_end end, bool occupied, const struct result *prev)
+{
+	bool spare = occupied && (end == PLUGIN_REFUSED || end == PLUGIN_CRASHED);
+	size_t n = end == PLUGIN_NOT_CALLED || spare ? i : i + 1;
+	struct plugin_input in;
+	autoerr ignored = {0};
+
+	if (input_of_del(l, a, prev, &in, &ignored) || del_plugins(l, a, &in, n, &ignored))
+		return false;
+	return !(spare && end == PLUGIN_CRASHED);
+}
+
+int list_add(const struct conflist *l, const struct attach *a, bool occupied, struct result *r,
+	bool *clean, struct err *e)
+{
+	autoresult prev = {0};
 
 	*r = (struct result){0};
 	*clean = true;
 	for (size_t i = 0; i < l->len; i++) {
 		struct plugin_input in = {.prev = i ? &prev : NULL, .capability_args = a->cap_args};
-		const struct plugin_input none = {.capability_args = a->cap_args};
 		struct result next = {0};
-		bool called;
-		int ret = call_plugin(l, i, VERB_ADD, a, &in, &next, &called, e);
-		autoerr ignored = {0};
+		enum plugin_end end;
 
+		if (call_plugin(l, i, VERB_ADD, a, &in, &next, &end, e)) {
+			wrap(l, i, "add", e);
+			*clean = roll_back(l, a, i, end, occupied, in.prev);
+			return -1;
+		}
 		result_free(&prev);
 		prev = next;
-		if (!ret)
-			continue;
-		wrap(l, i, "add", e);
-		/* The plugins' DELs need no result, and which one got how far only they know. */
-		*clean = !del_plugins(l, a, &none, i + called, &ignored);
-		return -1;
 	}
 	*r = prev;
+	prev = (struct result){0};
 	return 0;
 }
 
 int list_del(
 	const struct conflist *l, const struct attach *a, const struct result *prev, struct err *e)
 {
-	struct plugin_input in = {.prev = prev, .capability_args = a->cap_args};
-	int cmp = 0;
+	struct plugin_input in;
 
-	if (cni_version_cmp(l->version, "0.4.0", &cmp, e))
-		return -1;
-	if (cmp < 0)
-		in.prev = NULL;
-	return del_plugins(l, a, &in, l->len, e);
+	return input_of_del(l, a, prev, &in, e) ? -1 : del_plugins(l, a, &in, l->len, e);
 }
 
 int list_check(
 	const struct conflist *l, const struct attach *a, const struct result *prev, struct err *e)
 {
 	struct plugin_input in = {.prev = prev, .capability_args = a->cap_args};
+	enum plugin_end end;
 
 	for (size_t i = 0; i < l->len; i++)
-		if (call_plugin(l, i, VERB_CHECK, a, &in, NULL, NULL, e))
+		if (call_plugin(l, i, VERB_CHECK, a, &in, NULL, &end, e))
 			return -1;
 	return 0;
 }
@@ -187,9 +208,10 @@ int list_gc(
 	struct plugin_input in = {.attachments = attachments};
 
 	for (size_t i = 0; i < l->len; i++) {
+		enum plugin_end end;
 		autoerr one = {0};
 
-		if (call_plugin(l, i, VERB_GC, a, &in, NULL, NULL, &one)) {
+		if (call_plugin(l, i, VERB_GC, a, &in, NULL, &end, &one)) {
 			err_wrap(&one, "failed to GC plugin %s", l->plugins[i].type);
 			err_merge(e, &one);
 		}
@@ -200,9 +222,10 @@ int list_gc(
 int list_status(const struct conflist *l, const struct attach *a, struct err *e)
 {
 	struct plugin_input in = {0};
+	enum plugin_end end;
 
 	for (size_t i = 0; i < l->len; i++)
-		if (call_plugin(l, i, VERB_STATUS, a, &in, NULL, NULL, e))
+		if (call_plugin(l, i, VERB_STATUS, a, &in, NULL, &end, e))
 			return -1;
 	return 0;
 }
@@ -280,13 +303,12 @@ int list_version(const struct conflist *l, size_t plugin, const struct attach *a
 	const char *wanted = *l->version ? l->version : "0.1.0";
 	const struct applet *applet;
 	autofree char *file = NULL;
-	bool self = false, listed = false;
+	bool listed = false;
 	autobuf reply = {0};
 
-	if (plugin_find(a->path, type, &file, &self, e))
+	if (plugin_find(a->path, type, &file, &applet, e))
 		return -1;
-	applet = self ? applet_find(type) : NULL;
-	if (applet && applet_is_plugin(applet))
+	if (applet)
 		write_versions(applet, &reply);
 	else if (ask_version(file, type, a, &reply, e))
 		return -1;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/conflist.h"
+#include "runtime/report.h"
 
 /* The runtime's side of a call. Strings are borrowed, "" when not given. */
 struct attach {
@@ -10,16 +11,20 @@ struct attach {
 	const char *id;
 	const char *netns;
 	const char *ifname;
-	const char *args;     /* CNI_ARGS */
-	const json *cap_args; /* object or NULL */
-	int timeout;          /* milliseconds for an executed plugin, 0: none */
+	const char *args;             /* CNI_ARGS */
+	const json *cap_args;         /* object or NULL */
+	int timeout;                  /* milliseconds for an executed plugin, 0: none */
+	const struct report *remarks; /* may be NULL */
 };
 
 /* ADD in order, each plugin given the result of the one before; *r is the last one's, in the list's
- * version. On failure DEL was run over the list in reverse, and e tells of the first failure;
- * *clean says whether that DEL succeeded. */
-int list_add(const struct conflist *l, const struct attach *a, struct result *r, bool *clean,
-	struct err *e);
+ * version. On failure the plugins that were called get a DEL, in reverse and with the last result
+ * there was; e tells of the first failure, *clean whether nothing of the ADD can be left.
+ *
+ * `occupied`: the namespace had an interface of that name before. The plugin that refused to go on
+ * then gets no DEL: it has undone what it did, and what its DEL would delete was never its own. */
+int list_add(const struct conflist *l, const struct attach *a, bool occupied, struct result *r,
+	bool *clean, struct err *e);
 
 /* DEL in reverse order, every plugin, also after a failure; e tells of the first. prev may be NULL.
  */

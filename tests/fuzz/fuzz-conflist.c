@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		autoerr g = {0};
 
 		MUST(l.plugins[i].type);
-		if (conflist_stdin(&l, i, &in, &text, &g))
+		if (conflist_stdin(&l, i, &in, NULL, &text, &g))
 			continue;
 		doc = json_parse(text.data, text.len, ERR_DECODE, &g);
 		MUST(json_is_object(doc) && json_str(json_get(doc, "name")));
