@@ -13,4 +13,5 @@ int valid_add_pair(json *list, const char *pair, struct err *e);
 /* Appends those of a file that holds such an array ("-": standard input). */
 int valid_add_file(json *list, const char *path, struct err *e);
 
+/* Whether an attachment is in it. */
 bool valid_has(const json *list, const char *id, const char *ifname);
