@@ -55,8 +55,7 @@ bool json_is_array(const json *j)
 
 bool json_is_string(const json *j)
 {
-	return j && json_typeof(j) == JSON_STRING && !literal(j) &&
-	       !strstr(json_string_value(j), NUL_CHARACTER);
+	return json_text(j) && !strstr(json_text(j), NUL_CHARACTER);
 }
 
 bool json_is_bool(const json *j)
@@ -176,6 +175,11 @@ const char *json_str(const json *j)
 	return json_is_string(j) ? json_string_value(j) : NULL;
 }
 
+const char *json_text(const json *j)
+{
+	return j && json_typeof(j) == JSON_STRING && !literal(j) ? json_string_value(j) : NULL;
+}
+
 int64_t json_int(const json *j)
 {
 	int64_t value;
@@ -203,6 +207,18 @@ int json_get_str(const json *j, const char *key, const char **out, struct err *e
 	if (!json_is_string(value))
 		return wrong_type(key, "string", value, e);
 	*out = json_string_value(value);
+	return 0;
+}
+
+int json_get_text(const json *j, const char *key, const char **out, struct err *e)
+{
+	const json *value = json_get(j, key);
+
+	if (!value)
+		return 0;
+	if (!json_text(value))
+		return wrong_type(key, "string", value, e);
+	*out = json_text(value);
 	return 0;
 }
 
@@ -352,6 +368,11 @@ json *json_new_string(const char *s)
 		left -= n ? n : 1;
 	}
 	return clean.failed || !clean.data ? NULL : json_string(clean.data);
+}
+
+json *json_new_text(const char *s)
+{
+	return strstr(s, NUL_CHARACTER) ? json_stringn_nocheck(s, strlen(s)) : json_new_string(s);
 }
 
 json *json_new_int(int64_t v)

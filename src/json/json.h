@@ -61,6 +61,9 @@ const json *json_get_exact(const json *j, const char *key);
 
 /* Borrowed string of a string node, else NULL. */
 const char *json_str(const json *j);
+/* The same for texts that are only passed on: a NUL character in one is the bytes C0 80, which no
+ * other text contains. */
+const char *json_text(const json *j);
 /* Value of an integer node (an integral float counts), else 0; of a boolean, else false. */
 int64_t json_int(const json *j);
 bool json_bool(const json *j);
@@ -69,6 +72,7 @@ bool json_bool(const json *j);
  * e is set with ERR_INVALID_CONFIG, naming the key, the expected and the found type; -1. An
  * integral float is an integer. Strings and nodes are borrowed from j. */
 int json_get_str(const json *j, const char *key, const char **out, struct err *e);
+int json_get_text(const json *j, const char *key, const char **out, struct err *e);
 int json_get_bool(const json *j, const char *key, bool *out, struct err *e);
 int json_get_int(
 	const json *j, const char *key, int64_t min, int64_t max, int64_t *out, struct err *e);
@@ -93,6 +97,8 @@ const json *json_iter_value(void *it);
 json *json_new_object(void);
 json *json_new_array(void);
 json *json_new_string(const char *s);
+/* A text as json_text() gives it: NUL characters included. */
+json *json_new_text(const char *s);
 /* Whether a text is UTF-8 (RFC 3629) and goes into a string as it is. */
 bool json_is_utf8(const char *s);
 json *json_new_int(int64_t v);

@@ -225,6 +225,7 @@ int result_copy(struct result *dst, const struct result *src, struct err *e)
 			return -1;
 	if (copy_dns(&copy.dns, &src->dns, e) < 0 || copy_extra(&copy.extra, src->extra, e) < 0)
 		return -1;
+	copy.is_shape_a = src->is_shape_a;
 	*dst = copy;
 	copy = (struct result){0};
 	return 0;

@@ -44,6 +44,7 @@ struct ip_config {
 	struct ip gateway; /* family 0: none */
 	bool has_iface;
 	int64_t iface; /* index into ifaces, or out of its range: see result_ip_iface() */
+	uint8_t block; /* of shape A, that it was read from: AF_INET for ip4, AF_INET6, or 0 */
 	json *extra;
 };
 
@@ -57,6 +58,7 @@ struct route {
 	int64_t table;
 	bool has_scope;
 	int64_t scope;
+	uint8_t block; /* as above */
 	json *extra;
 };
 
@@ -76,12 +78,17 @@ struct result {
 	struct route *routes;
 	size_t routes_len;
 	struct dns dns;
-	json *extra; /* top-level fields we do not know */
+	json *extra;     /* top-level fields we do not know */
+	bool is_shape_a; /* was read from one of shape A, and goes back into it without addresses,
+			    too */
 };
 
 /* Reads a result document. `assume` is the version of one without "cniVersion". Its own label
  * chooses the shape. Everything is copied; what *r held is not freed. On failure *r is empty and e
  * is set with `code`. Fields that only another shape has vanish, as they do upstream.
+ * Fields that came with 1.1.0 are kept in results of older versions where they make sense there.
+ *
+ * Texts that are only passed on may hold a NUL character, in the form that json_get_text() gives.
  *
  * The errors are those of reference/protocol.md 2.2 and 2.4; entries without address or dst, and
  * null entries, are refused. */

@@ -17,7 +17,7 @@ static void put(json *o, const char *key, json *value, bool *failed)
 static void put_str(json *o, const char *key, const char *s, bool *failed)
 {
 	if (s && *s)
-		put(o, key, json_new_string(s), failed);
+		put(o, key, json_new_text(s), failed);
 }
 
 static void put_int(json *o, const char *key, int64_t v, bool *failed)
@@ -55,7 +55,7 @@ static void put_strings(json *o, const char *key, char *const *list, bool *faile
 		return;
 	array = json_new_array();
 	for (; *list; list++)
-		if (json_append(array, json_new_string(*list)) < 0)
+		if (json_append(array, json_new_text(*list)) < 0)
 			*failed = true;
 	put(o, key, array, failed);
 }
@@ -73,13 +73,13 @@ static json *iface_json(const struct iface *i, enum cni_shape shape, bool *faile
 	json *o = json_new_object();
 
 	if (shape == SHAPE_B) {
-		put(o, "name", json_new_string(i->name), failed);
+		put(o, "name", json_new_text(i->name), failed);
 		put_str(o, "mac", i->mac, failed);
 		put_str(o, "sandbox", i->sandbox, failed);
 	} else {
 		put_str(o, "mac", i->mac, failed);
 		put_int(o, "mtu", i->mtu, failed);
-		put(o, "name", json_new_string(i->name), failed);
+		put(o, "name", json_new_text(i->name), failed);
 		put_str(o, "pciID", i->pci_id, failed);
 		put_str(o, "sandbox", i->sandbox, failed);
 		put_str(o, "socketPath", i->socket_path, failed);
@@ -123,7 +123,7 @@ static json *route_json(const struct route *r, enum cni_shape shape, bool *faile
 		put_prefix(o, "dst", &r->dst, failed);
 		put_ip(o, "gw", &r->gw, failed);
 	}
-	if (shape == SHAPE_B) {
+	if (shape == SHAPE_B || (shape == SHAPE_A && r->block)) {
 		put_int(o, "mtu", r->mtu, failed);
 		put_int(o, "advmss", r->advmss, failed);
 		put_int(o, "priority", r->priority, failed);
@@ -156,18 +156,27 @@ static void put_dns(json *doc, const struct dns *dns, enum cni_shape shape, bool
 	put(doc, "dns", o, failed);
 }
 
-static const struct ip_config *first_ip(const struct result *r, int family)
+/* What was read from a block goes back there; anything else goes by its family. */
+static const struct ip_config *block_ip(const struct result *r, uint8_t block)
 {
-	for (size_t i = 0; i < r->ips_len; i++)
-		if (r->ips[i].address.ip.family == family)
-			return &r->ips[i];
-	return NULL;
+	const struct ip_config *found = NULL;
+
+	for (size_t i = 0; i < r->ips_len; i++) {
+		const struct ip_config *ip = &r->ips[i];
+
+		if (ip->block == block)
+			return ip;
+		if (!found && !ip->block && ip->address.ip.family == block)
+			found = ip;
+	}
+	return found;
 }
 
 /* A block of shape A: the first address of a family and the routes to destinations of it. */
-static void put_block(json *doc, const char *key, const struct result *r, int family, bool *failed)
+static void put_block(
+	json *doc, const char *key, const struct result *r, uint8_t block, bool *failed)
 {
-	const struct ip_config *ip = first_ip(r, family);
+	const struct ip_config *ip = block_ip(r, block);
 	json *o, *routes = NULL;
 
 	if (!ip)
@@ -178,7 +187,7 @@ static void put_block(json *doc, const char *key, const struct result *r, int fa
 	for (size_t i = 0; i < r->routes_len; i++) {
 		const struct route *route = &r->routes[i];
 
-		if (route->dst.ip.family != family)
+		if ((route->block ? route->block : route->dst.ip.family) != block)
 			continue;
 		if (!routes)
 			routes = json_new_array();
@@ -224,7 +233,7 @@ static int check(const struct result *r, enum cni_shape shape, struct err *e)
 	for (size_t i = 0; i < r->routes_len; i++)
 		if (!r->routes[i].dst.ip.family)
 			return err_set(e, ERR_DECODE, "routes[%zu] has no destination", i);
-	if (shape == SHAPE_A && !r->ips_len)
+	if (shape == SHAPE_A && !r->ips_len && !r->is_shape_a)
 		return err_set(e, ERR_INVALID_CONFIG, "cannot convert: no valid IP addresses");
 	return 0;
 }

@@ -106,6 +106,11 @@ static int test_vector(const struct vector *v)
 {
 	int pairs = 0;
 
+	for (int i = 0; i < SHAPES; i++)
+		if (!v->out[i] && *v->name && !CHECK(v->out[i] != NULL)) {
+			fprintf(stderr, "  %s\n", v->name);
+			return 0;
+		}
 	for (size_t i = 0; i < cni_versions_len; i++) {
 		if (!v->in[shape_of(cni_versions[i])])
 			continue;
@@ -164,6 +169,40 @@ static void test_vectors(void)
 	pairs += test_vector(&v);
 	/* The rich documents alone are all of 7 x 7. */
 	CHECK(pairs > 49);
+}
+
+/* Fields that came with 1.1.0: of a wrong type they are an error there and nobody's business
+ * before. */
+static void test_new_fields(void)
+{
+	static const char wrong[] =
+		"{\"interfaces\":[{\"name\":\"a\",\"mtu\":\"x\",\"pciID\":5,"
+		"\"socketPath\":[]}],\"routes\":[{\"dst\":\"0.0.0.0/0\",\"mtu\":1.5,"
+		"\"scope\":\"link\",\"table\":{}}],\"ip4\":{\"ip\":\"10.0.0.1/8\","
+		"\"routes\":[{\"dst\":\"0.0.0.0/0\",\"advmss\":\"x\"}]}}";
+	static const char right[] =
+		"{\"interfaces\":[{\"name\":\"a\",\"mtu\":1400}],"
+		"\"routes\":[{\"dst\":\"0.0.0.0/0\",\"mtu\":1300,\"scope\":0}]}";
+
+	for (size_t i = 0; i < cni_versions_len; i++) {
+		const char *version = cni_versions[i];
+		autoresult bad = {0}, good = {0};
+		autoerr e = {0}, f = {0};
+
+		if (!strcmp(version, CNI_CURRENT)) {
+			CHECK(read_text(&bad, wrong, version, &e) < 0);
+		} else {
+			CHECK(!read_text(&bad, wrong, version, &e));
+			CHECK_INT(bad.routes_len, 1);
+			CHECK(!bad.routes[0].mtu && !bad.routes[0].has_scope &&
+				!bad.routes[0].has_table);
+		}
+		CHECK(!read_text(&good, right, version, &f));
+		if (!shape_of(version))
+			continue;
+		CHECK_INT(good.ifaces[0].mtu, 1400);
+		CHECK(good.routes[0].mtu == 1300 && good.routes[0].has_scope);
+	}
 }
 
 struct refusal {
@@ -407,6 +446,7 @@ static void test_parts(void)
 int main(void)
 {
 	test_vectors();
+	test_new_fields();
 	test_refused();
 	test_labels();
 	test_prev();
