@@ -11,8 +11,6 @@
 /* Milliseconds: more is a hang. */
 static int timeout = 60000;
 
-const char *const plugin_types[PLUGINS] = {
-	"bridge", "tuning", "portmap", "bandwidth", "loopback", "cnitool"};
 const char *plugin_dir;
 
 /* ---- configs ---- */
@@ -29,60 +27,121 @@ char *format(const char *fmt, ...)
 	return text;
 }
 
-/* The plugin's own object, without the closing brace. */
-static char *own_part(int plugin, const struct container *c)
+/* Two ranges, or one where the container is of another subnet. */
+static char *ipam(const struct container *c)
 {
-	unsigned subnet = c->subnet ? c->subnet : 88;
-
-	switch (plugin) {
-	case BRIDGE:
-		return format("{\"type\":\"bridge\",\"bridge\":\"%s\",\"isGateway\":true,"
-			      "\"ipMasq\":true,\"ipam\":{\"type\":\"host-local\",\"ranges\":["
-			      "[{\"subnet\":\"10.%u.0.0/16\"}]%s],\"routes\":[{\"dst\":"
-			      "\"0.0.0.0/0\"}%s]}",
-			c->bridge ? c->bridge : "cni0", subnet,
-			c->subnet ? "" : ",[{\"subnet\":\"fd00:88::/64\"}]",
-			c->subnet ? "" : ",{\"dst\":\"::/0\"}");
-	case TUNING:
-		return format("{\"type\":\"tuning\",\"capabilities\":{\"mac\":true},"
-			      "\"sysctl\":{\"net.core.somaxconn\":\"500\"}");
-	case PORTMAP:
-		return format("{\"type\":\"portmap\",\"capabilities\":{\"portMappings\":true}");
-	case BANDWIDTH:
-		return format("{\"type\":\"bandwidth\",\"capabilities\":{\"bandwidth\":true}");
-	default: return format("{\"type\":\"loopback\"");
-	}
+	return format(
+		"\"ipam\":{\"type\":\"host-local\",\"ranges\":[[{\"subnet\":\"10.%u.0.0/16\"}]%s],"
+		"\"routes\":[{\"dst\":\"0.0.0.0/0\"}%s]}",
+		c->subnet ? c->subnet : 88, c->subnet ? "" : ",[{\"subnet\":\"fd00:88::/64\"}]",
+		c->subnet ? "" : ",{\"dst\":\"::/0\"}");
 }
 
-/* One capability's argument, as the runtime gives it. */
+static char *bridge_own(const struct container *c)
+{
+	char *addresses = ipam(c), *own;
+
+	own = format("{\"type\":\"bridge\",\"bridge\":\"%s\",\"isGateway\":true,\"ipMasq\":true,%s",
+		c->bridge ? c->bridge : "cni0", addresses);
+	free(addresses);
+	return own;
+}
+
+static char *tuning_own(const struct container *c)
+{
+	(void)c;
+	return format("{\"type\":\"tuning\",\"capabilities\":{\"mac\":true},"
+		      "\"sysctl\":{\"net.core.somaxconn\":\"500\"}");
+}
+
+static char *tuning_capability(const struct container *c)
+{
+	return format("\"mac\":\"02:00:00:00:%02x:%02x\"", c->number / 256 % 256, c->number % 256);
+}
+
+static char *portmap_own(const struct container *c)
+{
+	(void)c;
+	return format("{\"type\":\"portmap\",\"capabilities\":{\"portMappings\":true}");
+}
+
+static char *portmap_capability(const struct container *c)
+{
+	unsigned port = 10000 + c->number;
+
+	return format(
+		"\"portMappings\":[{\"hostPort\":%u,\"containerPort\":80,\"protocol\":\"tcp\"},"
+		"{\"hostPort\":%u,\"containerPort\":53,\"protocol\":\"udp\"}]",
+		port, port);
+}
+
+static char *bandwidth_own(const struct container *c)
+{
+	(void)c;
+	return format("{\"type\":\"bandwidth\",\"capabilities\":{\"bandwidth\":true}");
+}
+
+static char *bandwidth_capability(const struct container *c)
+{
+	(void)c;
+	return format("\"bandwidth\":{\"ingressRate\":1000000,\"ingressBurst\":2000000,"
+		      "\"egressRate\":3000000,\"egressBurst\":4000000}");
+}
+
+static char *loopback_own(const struct container *c)
+{
+	(void)c;
+	return format("{\"type\":\"loopback\"");
+}
+
+static char *ptp_own(const struct container *c)
+{
+	char *addresses = ipam(c), *own = format("{\"type\":\"ptp\",\"ipMasq\":true,%s", addresses);
+
+	free(addresses);
+	return own;
+}
+
+static char *dummy_own(const struct container *c)
+{
+	char *addresses = ipam(c), *own = format("{\"type\":\"dummy\",%s", addresses);
+
+	free(addresses);
+	return own;
+}
+
+const struct plugin plugins[PLUGINS] = {
+	{"bridge", NULL, "eth0", .first = true, .result = true, .gc = true, .links = true,
+		.remains = true, .own = bridge_own},
+	{"tuning", NULL, "eth0", .result = true, .gc = true, .own = tuning_own,
+		.capability = tuning_capability},
+	{"portmap", NULL, "eth0", .result = true, .gc = true, .own = portmap_own,
+		.capability = portmap_capability},
+	{"bandwidth", NULL, "eth0", .result = true, .gc = true, .own = bandwidth_own,
+		.capability = bandwidth_capability},
+	{"loopback", "lo", "lo", .first = true, .own = loopback_own},
+	{"ptp", "ptpnet", "eth0", .first = true, .result = true, .gc = true, .links = true,
+		.own = ptp_own},
+	{"dummy", "dummynet", "eth0", .first = true, .result = true, .gc = true, .links = true,
+		.own = dummy_own},
+	{"cnitool", NULL, "eth0", .result = true, .gc = true, .links = true, .remains = true},
+};
+
 static char *capability(int plugin, const struct container *c)
 {
-	unsigned n = c->number;
-
-	switch (plugin) {
-	case TUNING: return format("\"mac\":\"02:00:00:00:%02x:%02x\"", n / 256 % 256, n % 256);
-	case PORTMAP:
-		return format("\"portMappings\":[{\"hostPort\":%u,\"containerPort\":80,"
-			      "\"protocol\":\"tcp\"},{\"hostPort\":%u,\"containerPort\":53,"
-			      "\"protocol\":\"udp\"}]",
-			10000 + n, 10000 + n);
-	case BANDWIDTH:
-		return format("\"bandwidth\":{\"ingressRate\":1000000,\"ingressBurst\":2000000,"
-			      "\"egressRate\":3000000,\"egressBurst\":4000000}");
-	default: return NULL;
-	}
+	return plugins[plugin].capability ? plugins[plugin].capability(c) : NULL;
 }
 
 static const char *network(int plugin, const struct container *c)
 {
-	return plugin == LOOPBACK ? "lo" : c->net ? c->net : "dbnet";
+	return plugins[plugin].network ? plugins[plugin].network : c->net ? c->net : "dbnet";
 }
 
 static char *config(const char *verb, int plugin, const struct container *c, const char *valid)
 {
-	char *own = own_part(plugin, c), *cap = capability(plugin, c), *text = NULL;
+	char *own = plugins[plugin].own(c), *cap = capability(plugin, c), *text = NULL;
 	bool gc = !strcmp(verb, "GC"), add = !strcmp(verb, "ADD");
-	bool prev = c->result && !gc && plugin != LOOPBACK && (!add || plugin != BRIDGE);
+	bool prev = c->result && !gc && plugins[plugin].result && (!add || !plugins[plugin].first);
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
@@ -110,7 +169,7 @@ void write_conflist(const struct container *c)
 	fprintf(f, "{\"cniVersion\":\"%s\",\"name\":\"%s\",\"plugins\":[",
 		c->version ? c->version : "1.1.0", network(BRIDGE, c));
 	for (int p = 0; p < CHAIN; p++) {
-		char *own = own_part(p, c);
+		char *own = plugins[p].own(c);
 
 		fprintf(f, "%s%s}", p ? "," : "", own);
 		free(own);
@@ -127,15 +186,13 @@ static void call_plugin(const char *verb, int plugin, const struct container *c,
 {
 	bool attachment = strcmp(verb, "GC") != 0 && strcmp(verb, "STATUS") != 0;
 	char *text = config(verb, plugin, c, valid);
-	char *file = format("%s/%s", plugin_dir, plugin_types[plugin]);
+	char *file = format("%s/%s", plugin_dir, plugins[plugin].type);
 	char *env[] = {
 		format("CNI_COMMAND=%s", verb),
 		format("CNI_CONTAINERID=%s", attachment ? c->name : ""),
 		format("CNI_NETNS=%s%s", attachment ? "/run/netns/" : "",
 			attachment ? c->name : ""),
-		format("CNI_IFNAME=%s", !attachment          ? ""
-					: plugin == LOOPBACK ? "lo"
-							     : "eth0"),
+		format("CNI_IFNAME=%s", attachment ? plugins[plugin].ifname : ""),
 		format("CNI_PATH=%s", plugin_dir),
 		format("CNI_ARGS="),
 		format("PATH=%s", getenv("PATH")),
@@ -233,7 +290,7 @@ const char *verdict(const struct ran *r, int *code)
 static bool failed(
 	const char *verb, int plugin, const struct container *c, const struct ran *r, char **what)
 {
-	*what = format("%s %s %s: status %#x%s: %s%s", verb, plugin_types[plugin], c->name,
+	*what = format("%s %s %s: status %#x%s: %s%s", verb, plugins[plugin].type, c->name,
 		(unsigned)r->status, r->timed_out ? ", hangs" : "", r->out, r->err);
 	return false;
 }
@@ -247,7 +304,7 @@ bool must(const char *verb, int plugin, struct container *c, const char *valid, 
 	ok = !r.status && (add ? r.out_len > 0 : !r.out_len);
 	if (!ok)
 		failed(verb, plugin, c, &r, what);
-	else if (add && plugin != LOOPBACK)
+	else if (add && plugins[plugin].result)
 		keep_result(c, r.out);
 	ran_free(&r);
 	return ok;

@@ -4,10 +4,30 @@
 
 #include "inject.h"
 
-enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, CNITOOL, PLUGINS };
+/* In the order of the table in chain.c. */
+enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, PTP, DUMMY, CNITOOL, PLUGINS };
 #define CHAIN (BANDWIDTH + 1) /* how many of them are the list */
 
-extern const char *const plugin_types[PLUGINS];
+struct container;
+
+/* What the suite knows of a plugin. A line of the table in chain.c puts one more under attack; one
+ * that is not in plugin_dir is left out. */
+struct plugin {
+	const char *type;    /* and the file's name */
+	const char *network; /* of those that are a list by themselves */
+	const char *ifname;
+	bool first;   /* of its list: an ADD has no prevResult */
+	bool result;  /* what it prints is what CHECK and DEL are given */
+	bool gc;      /* it knows GC */
+	bool links;   /* makes links, which take long to go: each point has a node of its own */
+	bool remains; /* something shared stays after the last DEL, until a GC */
+
+	/* Its own object, without the closing brace; one capability's argument as the runtime gives
+	 * it, or NULL. Owned by the caller. */
+	char *(*own)(const struct container *c);
+	char *(*capability)(const struct container *c);
+};
+extern const struct plugin plugins[PLUGINS];
 extern const char *plugin_dir;
 
 struct container {

@@ -2,7 +2,7 @@
 
 load ../bats/helpers
 
-CALL_TIMEOUT=10
+CALL_TIMEOUT=60 # seconds: what takes so long hangs, however busy the machine is
 
 setup() {
 	sandbox
@@ -11,22 +11,25 @@ setup() {
 }
 teardown() { sandbox_end; }
 
-PLUGINS="bandwidth bridge host-local loopback portmap tuning"
 BR='"cniVersion":"1.1.0","name":"net","type":"bridge","isGateway":true,"ipMasq":true'
 IPAM='{"type":"host-local","subnet":"10.1.0.0/24"}'
 PREV='{"cniVersion":"1.1.0","interfaces":[{"name":"eth0","mac":"02:00:00:00:00:01","sandbox":"/run/netns/c1"}],"ips":[{"address":"10.1.0.2/24","interface":0}]}'
 
-# A config that would work, but for what is in $1 (more keys).
-conf() {
-	case $1 in
-	bridge) echo "{$BR,\"ipam\":$IPAM${2:+,$2}}" ;;
-	host-local) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"bridge\",\"ipam\":$IPAM${2:+,$2}}" ;;
-	loopback) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"lo\",\"type\":\"loopback\"${2:+,$2}}" ;;
-	tuning) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"tuning\",\"mac\":\"02:00:00:00:00:09\",\"prevResult\":$PREV${2:+,$2}}" ;;
-	portmap) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"portmap\",\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":80,\"containerPort\":80}]},\"prevResult\":$PREV${2:+,$2}}" ;;
-	bandwidth) echo "{\"cniVersion\":\"1.1.0\",\"name\":\"net\",\"type\":\"bandwidth\",\"ingressRate\":100000,\"ingressBurst\":1000000,\"prevResult\":$PREV${2:+,$2}}" ;;
-	esac
-}
+# Each plugin with a config that would work; one that is not in $CNI_PLUGIN_DIR is left out.
+declare -gA CONFS=(
+	[bandwidth]="\"name\":\"net\",\"type\":\"bandwidth\",\"ingressRate\":100000,\"ingressBurst\":1000000,\"prevResult\":$PREV"
+	[bridge]="${BR#*,},\"ipam\":$IPAM"
+	[dummy]="\"name\":\"net\",\"type\":\"dummy\",\"ipam\":$IPAM"
+	[host-local]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":$IPAM"
+	[loopback]="\"name\":\"lo\",\"type\":\"loopback\""
+	[portmap]="\"name\":\"net\",\"type\":\"portmap\",\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":80,\"containerPort\":80}]},\"prevResult\":$PREV"
+	[ptp]="\"name\":\"net\",\"type\":\"ptp\",\"ipMasq\":true,\"ipam\":$IPAM"
+	[tuning]="\"name\":\"net\",\"type\":\"tuning\",\"mac\":\"02:00:00:00:00:09\",\"prevResult\":$PREV"
+)
+PLUGINS=$(for p in "${!CONFS[@]}"; do [ ! -e "$CNI_PLUGIN_DIR/$p" ] || echo "$p"; done | sort)
+
+# conf PLUGIN [KEYS]: that config with more keys.
+conf() { echo "{\"cniVersion\":\"1.1.0\",${CONFS[$1]}${2:+,$2}}"; }
 
 # Everything that a call could have changed.
 state() {

@@ -1,5 +1,5 @@
-# Input that means harm, or comes from a disk that lies. Each call ends within ten seconds, with a
-# result or with one error object, and where it fails nothing has changed.
+# Input that means harm, or comes from a disk that lies. Each call ends, with a result or with one error
+# object, and where it fails nothing has changed.
 
 load hostile
 
