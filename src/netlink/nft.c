@@ -51,7 +51,8 @@ static void close_later(int fd)
 	c->cmsg_len = CMSG_LEN(sizeof(both));
 	memcpy(CMSG_DATA(c), both, sizeof(both));
 	sendmsg(pair[0], &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-	/* The netlink socket goes first, so that it is the collector that ends it. */
+	/* Of the references to the netlink socket ours goes first, so that the last one is the
+	 * message's, which ends with the collector's run and not here. */
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);
@@ -353,25 +354,6 @@ int nft_commit(struct nft *n, struct nft_failure *f)
 int nft_check(struct nft *n, struct nft_failure *f)
 {
 	return finish(n, false, f);
-}
-
-int nft_commit_do(struct nft *n, struct err *e, const char *fmt, ...)
-{
-	autofree char *what = NULL;
-	struct nft_failure f;
-	va_list ap;
-	int ret = nft_commit(n, &f);
-
-	if (!ret)
-		return 0;
-	va_start(ap, fmt);
-	if (vasprintf(&what, fmt, ap) < 0)
-		what = NULL;
-	va_end(ap);
-	err_sys(e, -ret, ERR_SYSTEM, "%s", what ? what : "nf_tables transaction");
-	if (f.ext[0])
-		err_detail(e, "%s", f.ext);
-	return -1;
 }
 
 bool nft_raced(int r)

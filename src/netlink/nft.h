@@ -76,10 +76,6 @@ int nft_commit(struct nft *n, struct nft_failure *f);
  * it (as `nft --check`). Otherwise as nft_commit(). */
 int nft_check(struct nft *n, struct nft_failure *f);
 
-/* The same, failing with e (ERR_SYSTEM), the details are errno and the kernel's text. */
-int nft_commit_do(struct nft *n, struct err *e, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
 /* True when a commit failed because somebody else changed the same objects since they were read or
  * named (-ENOENT, -EBUSY, -ERESTART, -EEXIST, -EAGAIN, -EINTR): worth another look and try. */
 bool nft_raced(int r);
@@ -156,22 +152,21 @@ struct nft_set {
 int nft_set_add(struct nft *n, const struct nft_table *t, const struct nft_set *s);
 /* The same, but -EEXIST when it exists. */
 int nft_set_create(struct nft *n, const struct nft_table *t, const struct nft_set *s);
-/* With its elements. -EBUSY while a rule uses it. */
-int nft_set_del(struct nft *n, const struct nft_table *t, const char *set);
 
 /* A key or a data value: fields one after the other, in the order of the set's definition. Start
  * with { 0 }. Each field of a concatenation is padded to 32 bits, which the functions do. */
 struct nft_key {
 	uint8_t fields;
-	uint8_t len;  /* padded */
-	uint8_t bare; /* without the padding of the last field: the length of a single field */
-	uint8_t bytes[64];
+	uint8_t len;   /* padded */
+	uint8_t bare;  /* without the padding of the last field: the length of a single field */
+	bool overflow; /* more was put than the kernel takes: what it is used for fails, -EOVERFLOW
+			*/
+	uint8_t bytes[64]; /* NFT_DATA_VALUE_MAXLEN */
 };
 void nft_key_put(struct nft_key *k, const void *data, size_t len);
 void nft_key_ip(struct nft_key *k, const struct ip *ip);
 void nft_key_proto(struct nft_key *k, uint8_t proto);
 void nft_key_port(struct nft_key *k, uint16_t port); /* host order in */
-void nft_key_mark(struct nft_key *k, uint32_t mark);
 void nft_key_ifname(struct nft_key *k, const char *name);
 /* The bytes that matter: bare for one field, len for a concatenation. */
 size_t nft_key_size(const struct nft_key *k);
@@ -196,8 +191,6 @@ int nft_elem_create(
 /* Deletes by key (and end); -ENOENT when one is missing. */
 int nft_elems_del(struct nft *n, const struct nft_table *t, const char *set,
 	const struct nft_elem *list, size_t len);
-/* Deletes all elements. */
-int nft_elems_flush(struct nft *n, const struct nft_table *t, const char *set);
 
 /* --- Rules ----------------------------------------------------------------------------------- */
 
@@ -231,15 +224,6 @@ void nft_match_family(struct nft *n, uint8_t nfproto);
 void nft_match_fib_type(struct nft *n, enum nft_side side, uint32_t type, bool not );
 /* ct status BITS (IPS_DST_NAT ...): any of these bits is set. */
 void nft_match_ct_status(struct nft *n, uint32_t bits);
-/* ct original|reply proto-src|proto-dst PORT. reply: that direction. Needs a protocol match before.
- */
-void nft_match_ct_port(struct nft *n, bool reply, enum nft_side side, uint16_t port);
-/* ct direction original|reply. */
-void nft_match_ct_direction(struct nft *n, bool reply);
-/* meta mark & mask == value (mask all ones: meta mark value). */
-void nft_match_mark(struct nft *n, uint32_t value, uint32_t mask);
-/* meta mark set meta mark | bits. */
-void nft_set_mark_bits(struct nft *n, uint32_t bits);
 
 /* Loads the next field of a lookup's key into the registers from slot *slot on (32-bit units,
  * starting at 0) and moves *slot behind it: ip|ip6 saddr|daddr, meta l4proto, th sport|dport,
@@ -254,33 +238,17 @@ void nft_match_set(struct nft *n, const char *set, bool not );
 void nft_vmap(struct nft *n, const char *map);
 /* dnat ip|ip6 to LOADED map @map, the data being address or address . port. */
 void nft_dnat_map(struct nft *n, uint8_t family, const char *map, bool with_port);
-/* dnat ip|ip6 to ADDR or ADDR:PORT (port 0: none; otherwise match a transport protocol before). */
-void nft_dnat(struct nft *n, const struct ip *to, uint16_t port);
 
 /* Expressions as they are, for what the above lacks. Registers are 32-bit slots 0 to 15. */
-void nft_x_payload(struct nft *n, uint32_t base, uint32_t offset, uint32_t len, unsigned dreg);
 void nft_x_meta(struct nft *n, uint32_t key, unsigned dreg);
-void nft_x_meta_set(struct nft *n, uint32_t key, unsigned sreg);
 void nft_x_cmp(struct nft *n, unsigned sreg, uint32_t op, const void *data, size_t len);
-void nft_x_range(
-	struct nft *n, unsigned sreg, uint32_t op, const void *from, const void *to, size_t len);
 /* dreg = (sreg & mask) ^ xor; xor NULL: zeros. */
 void nft_x_bitwise(struct nft *n, unsigned sreg, unsigned dreg, const void *mask, const void * xor,
 	size_t len);
-/* dir: IP_CT_DIR_*, or -1 for keys without one. */
-void nft_x_ct(struct nft *n, uint32_t key, int dir, unsigned dreg);
-void nft_x_ct_set(struct nft *n, uint32_t key, unsigned sreg);
-void nft_x_fib(struct nft *n, uint32_t flags, uint32_t result, unsigned dreg);
-/* dreg -1: a set. */
-void nft_x_lookup(struct nft *n, const char *set, unsigned sreg, int dreg, bool not );
-void nft_x_vmap(struct nft *n, const char *map, unsigned sreg);
-void nft_x_immediate(struct nft *n, unsigned dreg, const void *data, size_t len);
 /* NF_ACCEPT, NF_DROP, NFT_RETURN; NFT_JUMP and NFT_GOTO with a chain. */
 void nft_x_verdict(struct nft *n, int code, const char *chain);
-/* type NFT_NAT_SNAT or NFT_NAT_DNAT; registers -1: none. */
-void nft_x_nat(struct nft *n, uint32_t type, uint8_t family, int addr, int port, uint32_t flags);
+/* masquerade; flags NF_NAT_RANGE_*. */
 void nft_x_masq(struct nft *n, uint32_t flags);
-void nft_x_counter(struct nft *n);
 
 /* --- Reading --------------------------------------------------------------------------------- */
 
@@ -299,7 +267,7 @@ struct nft_rule_info {
 	const char *table;
 	const char *chain;
 	const char *comment;        /* "" when there is none */
-	const struct nlattr *exprs; /* NFTA_RULE_EXPRESSIONS, or NULL: see nft_expr_first() */
+	const struct nlattr *exprs; /* NFTA_RULE_EXPRESSIONS, or NULL: see nft_expr_next() */
 	int verdict;                /* of the last verdict statement; INT_MAX when none */
 	const char *jump;           /* the chain it names, or "" */
 };
@@ -336,16 +304,6 @@ typedef int nft_chain_fn(const struct nft_chain_info *c, void *arg);
 int nft_chains(
 	struct nft *n, const struct nft_table *t, nft_chain_fn *fn, nft_reset_fn *reset, void *arg);
 
-struct nft_set_info {
-	const char *name;
-	uint64_t handle;
-	uint32_t flags;
-	const char *comment;
-};
-typedef int nft_set_fn(const struct nft_set_info *s, void *arg);
-int nft_sets(
-	struct nft *n, const struct nft_table *t, nft_set_fn *fn, nft_reset_fn *reset, void *arg);
-
 struct nft_elem_info {
 	const uint8_t *key;
 	size_t key_len;
@@ -374,5 +332,4 @@ int nft_table_get(struct nft *n, const struct nft_table *t);
 int nft_table_comment(struct nft *n, const struct nft_table *t, char out[static NFT_COMMENT_SIZE]);
 int nft_chain_get(
 	struct nft *n, const struct nft_table *t, const char *chain, nft_chain_fn *fn, void *arg);
-int nft_set_get(
-	struct nft *n, const struct nft_table *t, const char *set, nft_set_fn *fn, void *arg);
+int nft_set_get(struct nft *n, const struct nft_table *t, const char *set);

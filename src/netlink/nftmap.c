@@ -8,11 +8,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Of a listing that is read for nothing, some thousand elements; after that a new socket is
- * cheaper. */
+/* The kernel prepares the next datagram of a listing only when one is received, so an abandoned
+ * listing has to be read to its end before the socket can be used again. After so many datagrams,
+ * some thousand elements, a new socket is cheaper. */
 #define PIECES_MAX 16
 
-/* What the first datagram of a listing says. */
+/* Whether the first datagram of a listing of elements has any: 1, 0 or -errno. */
 static int has_elements(const char *buf, size_t len)
 {
 	const struct nlattr *a[NFTA_SET_ELEM_LIST_MAX + 1];
@@ -21,7 +22,7 @@ static int has_elements(const char *buf, size_t len)
 
 	if (len < NLMSG_HDRLEN || m->nlmsg_len < NLMSG_HDRLEN)
 		return -EIO;
-	/* Only elements make a message larger than the buffer. */
+	/* Cut off by our small buffer: so long is a message only when elements are in it. */
 	if (m->nlmsg_len > len)
 		return 1;
 	if (m->nlmsg_type == NLMSG_ERROR && m->nlmsg_len >= NLMSG_HDRLEN + sizeof(*err))
@@ -32,7 +33,7 @@ static int has_elements(const char *buf, size_t len)
 	return a[NFTA_SET_ELEM_LIST_ELEMENTS] && nl_first(a[NFTA_SET_ELEM_LIST_ELEMENTS]);
 }
 
-/* The kernel makes the next piece of a listing when one is taken. */
+/* Empties the socket of the rest of a listing; false when it was too much. */
 static bool read_to_end(struct nl *nl, char *buf, size_t size)
 {
 	for (int i = 0; i < PIECES_MAX; i++)
@@ -41,12 +42,12 @@ static bool read_to_end(struct nl *nl, char *buf, size_t size)
 	return false;
 }
 
-/* Only the first datagram matters; a long listing is abandoned with its socket. */
+/* Asks for a listing, and looks at nothing but its first datagram. */
 int nft_set_is_empty(struct nft *n, const struct nft_table *t, const char *set)
 {
 	uint64_t start = trace_start();
 	autoreq r = {0};
-	char buf[512];
+	_Alignas(struct nlmsghdr) char buf[512];
 	ssize_t got;
 	int ret;
 

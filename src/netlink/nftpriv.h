@@ -49,7 +49,5 @@ size_t nft_comment_len(const char *comment);
 void nft_put_verdict(struct nl_req *r, uint16_t attr, int code, const char *chain);
 void nft_put_value(struct nl_req *r, uint16_t attr, const void *data, size_t len);
 
-/* Reads the comment of that TLV type; "" when there is none. */
-const char *nft_get_comment(const struct nlattr *udata, uint8_t type);
 /* Reads a rule message. */
 void nft_read_rule(const struct nlmsghdr *msg, struct nft_rule_info *out);

@@ -12,7 +12,8 @@
 
 #define HDR sizeof(struct nfgenmsg)
 
-const char *nft_get_comment(const struct nlattr *udata, uint8_t type)
+/* The comment in userdata, of that TLV type; "" when there is none. */
+static const char *get_comment(const struct nlattr *udata, uint8_t type)
 {
 	const uint8_t *at = nl_data(udata);
 	size_t left = nl_len(udata);
@@ -73,8 +74,7 @@ static int take_table(const struct nlmsghdr *msg, void *arg)
 	if (!is_message(msg, NFT_MSG_NEWTABLE) || !arg)
 		return 0;
 	nl_parse(msg, HDR, a, NFTA_TABLE_MAX);
-	snprintf(arg, NFT_COMMENT_SIZE, "%s",
-		nft_get_comment(a[NFTA_TABLE_USERDATA], UDATA_COMMENT));
+	snprintf(arg, NFT_COMMENT_SIZE, "%s", get_comment(a[NFTA_TABLE_USERDATA], UDATA_COMMENT));
 	return 0;
 }
 
@@ -140,7 +140,7 @@ void nft_read_rule(const struct nlmsghdr *msg, struct nft_rule_info *out)
 		.handle = nl_be64(a[NFTA_RULE_HANDLE]),
 		.table = nl_str(a[NFTA_RULE_TABLE]),
 		.chain = nl_str(a[NFTA_RULE_CHAIN]),
-		.comment = nft_get_comment(a[NFTA_RULE_USERDATA], UDATA_COMMENT),
+		.comment = get_comment(a[NFTA_RULE_USERDATA], UDATA_COMMENT),
 		.exprs = a[NFTA_RULE_EXPRESSIONS],
 		.verdict = INT_MAX,
 		.jump = "",
@@ -341,7 +341,7 @@ static int take_chain(const struct nlmsghdr *msg, void *arg)
 		.table = nl_str(a[NFTA_CHAIN_TABLE]),
 		.name = nl_str(a[NFTA_CHAIN_NAME]),
 		.handle = nl_be64(a[NFTA_CHAIN_HANDLE]),
-		.comment = nft_get_comment(a[NFTA_CHAIN_USERDATA], UDATA_COMMENT),
+		.comment = get_comment(a[NFTA_CHAIN_USERDATA], UDATA_COMMENT),
 		.use = nl_be32(a[NFTA_CHAIN_USE]),
 		.base = a[NFTA_CHAIN_HOOK],
 		.type = nl_str(a[NFTA_CHAIN_TYPE]),
@@ -384,62 +384,21 @@ int nft_chain_get(
 
 /* ---- sets ---- */
 
-struct set_list {
-	const struct nft_table *t;
-	nft_set_fn *fn;
-	nft_reset_fn *reset;
-	void *arg;
-};
-
-static int take_set(const struct nlmsghdr *msg, void *arg)
+static int ignore(const struct nlmsghdr *msg, void *arg)
 {
-	const struct nlattr *a[NFTA_SET_MAX + 1];
-	const struct set_list *l = arg;
-	struct nft_set_info info;
-
-	if (!is_message(msg, NFT_MSG_NEWSET) || family_of(msg) != l->t->family || !l->fn)
-		return 0;
-	nl_parse(msg, HDR, a, NFTA_SET_MAX);
-	if (strcmp(nl_str(a[NFTA_SET_TABLE]), l->t->name) != 0)
-		return 0;
-	info = (struct nft_set_info){
-		.name = nl_str(a[NFTA_SET_NAME]),
-		.handle = nl_be64(a[NFTA_SET_HANDLE]),
-		.flags = nl_be32(a[NFTA_SET_FLAGS]),
-		.comment = nft_get_comment(a[NFTA_SET_USERDATA], UDATA_SET_COMMENT),
-	};
-	return l->fn(&info, l->arg);
+	(void)msg;
+	(void)arg;
+	return 0;
 }
 
-static void reset_sets(void *arg)
+int nft_set_get(struct nft *n, const struct nft_table *t, const char *set)
 {
-	const struct set_list *l = arg;
-
-	if (l->reset)
-		l->reset(l->arg);
-}
-
-int nft_sets(
-	struct nft *n, const struct nft_table *t, nft_set_fn *fn, nft_reset_fn *reset, void *arg)
-{
-	struct set_list l = {t, fn, reset, arg};
-	autoreq r = {0};
-
-	nft_question(&r, NFT_MSG_GETSET, NLM_F_DUMP, t->family);
-	nl_put_str(&r, NFTA_SET_TABLE, t->name);
-	return nl_query(n->nl, &r, take_set, reset_sets, &l);
-}
-
-int nft_set_get(
-	struct nft *n, const struct nft_table *t, const char *set, nft_set_fn *fn, void *arg)
-{
-	struct set_list l = {t, fn, NULL, arg};
 	autoreq r = {0};
 
 	nft_question(&r, NFT_MSG_GETSET, 0, t->family);
 	nl_put_str(&r, NFTA_SET_TABLE, t->name);
 	nl_put_str(&r, NFTA_SET_NAME, set);
-	return nl_query(n->nl, &r, take_set, NULL, &l);
+	return nl_query(n->nl, &r, ignore, NULL, NULL);
 }
 
 /* ---- elements ---- */
@@ -471,7 +430,7 @@ static int take_elem(const struct nlattr *elem, const struct elem_list *l)
 	if (!info.has_verdict)
 		info.data = value_of(a[NFTA_SET_ELEM_DATA], &info.data_len);
 	info.flags = nl_be32(a[NFTA_SET_ELEM_FLAGS]);
-	info.comment = nft_get_comment(a[NFTA_SET_ELEM_USERDATA], UDATA_COMMENT);
+	info.comment = get_comment(a[NFTA_SET_ELEM_USERDATA], UDATA_COMMENT);
 	return l->fn(&info, l->arg);
 }
 
@@ -519,6 +478,8 @@ int nft_elem_get(struct nft *n, const struct nft_table *t, const char *set,
 	size_t list, elem;
 	autoreq r = {0};
 
+	if (key->overflow)
+		return -EOVERFLOW;
 	nft_question(&r, NFT_MSG_GETSETELEM, 0, t->family);
 	nl_put_str(&r, NFTA_SET_ELEM_LIST_TABLE, t->name);
 	nl_put_str(&r, NFTA_SET_ELEM_LIST_SET, set);

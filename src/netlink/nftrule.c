@@ -80,7 +80,7 @@ static void put_reg(struct nft *n, uint16_t attr, unsigned slot)
 	nl_put_be32(&n->batch, attr, NFT_REG32_00 + slot);
 }
 
-void nft_x_payload(struct nft *n, uint32_t base, uint32_t offset, uint32_t len, unsigned dreg)
+static void x_payload(struct nft *n, uint32_t base, uint32_t offset, uint32_t len, unsigned dreg)
 {
 	struct expr x = expr_begin(n, "payload");
 
@@ -100,15 +100,6 @@ void nft_x_meta(struct nft *n, uint32_t key, unsigned dreg)
 	expr_end(n, x);
 }
 
-void nft_x_meta_set(struct nft *n, uint32_t key, unsigned sreg)
-{
-	struct expr x = expr_begin(n, "meta");
-
-	nl_put_be32(&n->batch, NFTA_META_KEY, key);
-	put_reg(n, NFTA_META_SREG, sreg);
-	expr_end(n, x);
-}
-
 void nft_x_cmp(struct nft *n, unsigned sreg, uint32_t op, const void *data, size_t len)
 {
 	struct expr x = expr_begin(n, "cmp");
@@ -119,7 +110,7 @@ void nft_x_cmp(struct nft *n, unsigned sreg, uint32_t op, const void *data, size
 	expr_end(n, x);
 }
 
-void nft_x_range(
+static void x_range(
 	struct nft *n, unsigned sreg, uint32_t op, const void *from, const void *to, size_t len)
 {
 	struct expr x = expr_begin(n, "range");
@@ -147,7 +138,7 @@ void nft_x_bitwise(
 	expr_end(n, x);
 }
 
-void nft_x_ct(struct nft *n, uint32_t key, int dir, unsigned dreg)
+static void x_ct(struct nft *n, uint32_t key, int dir, unsigned dreg)
 {
 	struct expr x = expr_begin(n, "ct");
 
@@ -158,16 +149,7 @@ void nft_x_ct(struct nft *n, uint32_t key, int dir, unsigned dreg)
 	expr_end(n, x);
 }
 
-void nft_x_ct_set(struct nft *n, uint32_t key, unsigned sreg)
-{
-	struct expr x = expr_begin(n, "ct");
-
-	nl_put_be32(&n->batch, NFTA_CT_KEY, key);
-	put_reg(n, NFTA_CT_SREG, sreg);
-	expr_end(n, x);
-}
-
-void nft_x_fib(struct nft *n, uint32_t flags, uint32_t result, unsigned dreg)
+static void x_fib(struct nft *n, uint32_t flags, uint32_t result, unsigned dreg)
 {
 	struct expr x = expr_begin(n, "fib");
 
@@ -177,7 +159,7 @@ void nft_x_fib(struct nft *n, uint32_t flags, uint32_t result, unsigned dreg)
 	expr_end(n, x);
 }
 
-void nft_x_lookup(struct nft *n, const char *set, unsigned sreg, int dreg, bool not )
+static void x_lookup(struct nft *n, const char *set, unsigned sreg, int dreg, bool not )
 {
 	struct expr x = expr_begin(n, "lookup");
 
@@ -190,22 +172,13 @@ void nft_x_lookup(struct nft *n, const char *set, unsigned sreg, int dreg, bool 
 	expr_end(n, x);
 }
 
-void nft_x_vmap(struct nft *n, const char *map, unsigned sreg)
+static void x_vmap(struct nft *n, const char *map, unsigned sreg)
 {
 	struct expr x = expr_begin(n, "lookup");
 
 	nft_put_name(n, NFTA_LOOKUP_SET, map);
 	put_reg(n, NFTA_LOOKUP_SREG, sreg);
 	nl_put_be32(&n->batch, NFTA_LOOKUP_DREG, NFT_REG_VERDICT);
-	expr_end(n, x);
-}
-
-void nft_x_immediate(struct nft *n, unsigned dreg, const void *data, size_t len)
-{
-	struct expr x = expr_begin(n, "immediate");
-
-	put_reg(n, NFTA_IMMEDIATE_DREG, dreg);
-	nft_put_value(&n->batch, NFTA_IMMEDIATE_DATA, data, len);
 	expr_end(n, x);
 }
 
@@ -218,7 +191,7 @@ void nft_x_verdict(struct nft *n, int code, const char *chain)
 	expr_end(n, x);
 }
 
-void nft_x_nat(struct nft *n, uint32_t type, uint8_t family, int addr, int port, uint32_t flags)
+static void x_nat(struct nft *n, uint32_t type, uint8_t family, int addr, int port, uint32_t flags)
 {
 	struct expr x = expr_begin(n, "nat");
 
@@ -239,15 +212,6 @@ void nft_x_masq(struct nft *n, uint32_t flags)
 
 	if (flags)
 		nl_put_be32(&n->batch, NFTA_MASQ_FLAGS, flags);
-	expr_end(n, x);
-}
-
-void nft_x_counter(struct nft *n)
-{
-	struct expr x = expr_begin(n, "counter");
-
-	nl_put_be64(&n->batch, NFTA_COUNTER_BYTES, 0);
-	nl_put_be64(&n->batch, NFTA_COUNTER_PACKETS, 0);
 	expr_end(n, x);
 }
 
@@ -298,11 +262,11 @@ void nft_match_addr(struct nft *n, enum nft_side side, const struct prefix *p, b
 	/* Prefixes of whole bytes are compared without a mask. */
 	if (p->len && p->len % 8 == 0) {
 		size = p->len / 8;
-		nft_x_payload(n, NFT_PAYLOAD_NETWORK_HEADER, addr_offset(nfproto, side), size, 0);
+		x_payload(n, NFT_PAYLOAD_NETWORK_HEADER, addr_offset(nfproto, side), size, 0);
 	} else {
 		for (unsigned i = 0; i < p->len; i++)
 			mask[i / 8] |= (uint8_t)(0x80 >> i % 8);
-		nft_x_payload(n, NFT_PAYLOAD_NETWORK_HEADER, addr_offset(nfproto, side), size, 0);
+		x_payload(n, NFT_PAYLOAD_NETWORK_HEADER, addr_offset(nfproto, side), size, 0);
 		nft_x_bitwise(n, 0, 0, mask, NULL, size);
 	}
 	nft_x_cmp(n, 0, equality(not ), net.bytes, size);
@@ -310,7 +274,7 @@ void nft_match_addr(struct nft *n, enum nft_side side, const struct prefix *p, b
 
 void nft_match_ether(struct nft *n, enum nft_side side, const uint8_t mac[static 6], bool not )
 {
-	nft_x_payload(n, NFT_PAYLOAD_LL_HEADER, side == NFT_SRC ? ETH_ALEN : 0, ETH_ALEN, 0);
+	x_payload(n, NFT_PAYLOAD_LL_HEADER, side == NFT_SRC ? ETH_ALEN : 0, ETH_ALEN, 0);
 	nft_x_cmp(n, 0, equality(not ), mac, ETH_ALEN);
 }
 
@@ -329,11 +293,11 @@ void nft_match_port(
 	uint16_t from = htons(port), to = htons(last);
 
 	nft_match_proto(n, proto);
-	nft_x_payload(n, NFT_PAYLOAD_TRANSPORT_HEADER, side == NFT_SRC ? 0 : PORT_DST, 2, 0);
+	x_payload(n, NFT_PAYLOAD_TRANSPORT_HEADER, side == NFT_SRC ? 0 : PORT_DST, 2, 0);
 	if (last <= port) {
 		nft_x_cmp(n, 0, equality(not ), &from, sizeof(from));
 	} else if (not ) {
-		nft_x_range(n, 0, NFT_RANGE_NEQ, &from, &to, sizeof(from));
+		x_range(n, 0, NFT_RANGE_NEQ, &from, &to, sizeof(from));
 	} else {
 		nft_x_cmp(n, 0, NFT_CMP_GTE, &from, sizeof(from));
 		nft_x_cmp(n, 0, NFT_CMP_LTE, &to, sizeof(to));
@@ -368,8 +332,7 @@ void nft_match_oifname(struct nft *n, const char *name, bool not )
 
 void nft_match_fib_type(struct nft *n, enum nft_side side, uint32_t type, bool not )
 {
-	nft_x_fib(n, side == NFT_SRC ? NFTA_FIB_F_SADDR : NFTA_FIB_F_DADDR, NFT_FIB_RESULT_ADDRTYPE,
-		0);
+	x_fib(n, side == NFT_SRC ? NFTA_FIB_F_SADDR : NFTA_FIB_F_DADDR, NFT_FIB_RESULT_ADDRTYPE, 0);
 	nft_x_cmp(n, 0, equality(not ), &type, sizeof(type));
 }
 
@@ -377,42 +340,9 @@ void nft_match_ct_status(struct nft *n, uint32_t bits)
 {
 	uint32_t zero = 0;
 
-	nft_x_ct(n, NFT_CT_STATUS, -1, 0);
+	x_ct(n, NFT_CT_STATUS, -1, 0);
 	nft_x_bitwise(n, 0, 0, &bits, NULL, sizeof(bits));
 	nft_x_cmp(n, 0, NFT_CMP_NEQ, &zero, sizeof(zero));
-}
-
-void nft_match_ct_port(struct nft *n, bool reply, enum nft_side side, uint16_t port)
-{
-	port = htons(port);
-	nft_x_ct(n, side == NFT_SRC ? NFT_CT_PROTO_SRC : NFT_CT_PROTO_DST,
-		reply ? IP_CT_DIR_REPLY : IP_CT_DIR_ORIGINAL, 0);
-	nft_x_cmp(n, 0, NFT_CMP_EQ, &port, sizeof(port));
-}
-
-void nft_match_ct_direction(struct nft *n, bool reply)
-{
-	uint8_t dir = reply ? IP_CT_DIR_REPLY : IP_CT_DIR_ORIGINAL;
-
-	nft_x_ct(n, NFT_CT_DIRECTION, -1, 0);
-	nft_x_cmp(n, 0, NFT_CMP_EQ, &dir, sizeof(dir));
-}
-
-void nft_match_mark(struct nft *n, uint32_t value, uint32_t mask)
-{
-	nft_x_meta(n, NFT_META_MARK, 0);
-	if (mask != UINT32_MAX)
-		nft_x_bitwise(n, 0, 0, &mask, NULL, sizeof(mask));
-	nft_x_cmp(n, 0, NFT_CMP_EQ, &value, sizeof(value));
-}
-
-void nft_set_mark_bits(struct nft *n, uint32_t bits)
-{
-	uint32_t mask = ~bits;
-
-	nft_x_meta(n, NFT_META_MARK, 0);
-	nft_x_bitwise(n, 0, 0, &mask, &bits, sizeof(mask));
-	nft_x_meta_set(n, NFT_META_MARK, 0);
 }
 
 /* ---- lookups ---- */
@@ -426,7 +356,7 @@ void nft_load_addr(struct nft *n, enum nft_side side, uint8_t family, unsigned *
 	if (*slot && n->rule.nfproto != nfproto && !n->fail)
 		n->fail = -EINVAL;
 	nft_match_family(n, nfproto);
-	nft_x_payload(n, NFT_PAYLOAD_NETWORK_HEADER, addr_offset(nfproto, side), size, *slot);
+	x_payload(n, NFT_PAYLOAD_NETWORK_HEADER, addr_offset(nfproto, side), size, *slot);
 	*slot += size / 4;
 }
 
@@ -437,8 +367,7 @@ void nft_load_proto(struct nft *n, unsigned *slot)
 
 void nft_load_port(struct nft *n, enum nft_side side, unsigned *slot)
 {
-	nft_x_payload(
-		n, NFT_PAYLOAD_TRANSPORT_HEADER, side == NFT_SRC ? 0 : PORT_DST, 2, (*slot)++);
+	x_payload(n, NFT_PAYLOAD_TRANSPORT_HEADER, side == NFT_SRC ? 0 : PORT_DST, 2, (*slot)++);
 }
 
 void nft_load_iifname(struct nft *n, unsigned *slot)
@@ -449,28 +378,17 @@ void nft_load_iifname(struct nft *n, unsigned *slot)
 
 void nft_match_set(struct nft *n, const char *set, bool not )
 {
-	nft_x_lookup(n, set, 0, -1, not );
+	x_lookup(n, set, 0, -1, not );
 }
 
 void nft_vmap(struct nft *n, const char *map)
 {
-	nft_x_vmap(n, map, 0);
+	x_vmap(n, map, 0);
 }
 
 void nft_dnat_map(struct nft *n, uint8_t family, const char *map, bool with_port)
 {
-	nft_x_lookup(n, map, 0, 0, false);
-	nft_x_nat(n, NFT_NAT_DNAT, nfproto_of(family), 0,
-		with_port ? (family == AF_INET ? 1 : 4) : -1, 0);
-}
-
-void nft_dnat(struct nft *n, const struct ip *to, uint16_t port)
-{
-	uint16_t be = htons(port);
-
-	nft_x_immediate(n, 0, to->bytes, ip_size(to));
-	if (port)
-		nft_x_immediate(n, 4, &be, sizeof(be));
-	nft_x_nat(n, NFT_NAT_DNAT, nfproto_of(to->family), 0, port ? 4 : -1,
-		port ? NF_NAT_RANGE_PROTO_SPECIFIED : 0);
+	x_lookup(n, map, 0, 0, false);
+	x_nat(n, NFT_NAT_DNAT, nfproto_of(family), 0, with_port ? (family == AF_INET ? 1 : 4) : -1,
+		0);
 }

@@ -128,22 +128,14 @@ int nft_set_create(struct nft *n, const struct nft_table *t, const struct nft_se
 	return new_set(n, t, s, NLM_F_CREATE | NLM_F_EXCL);
 }
 
-int nft_set_del(struct nft *n, const struct nft_table *t, const char *set)
-{
-	int index = nft_message(n, NFT_MSG_DELSET, 0, t->family);
-
-	nft_put_name(n, NFTA_SET_TABLE, t->name);
-	nft_put_name(n, NFTA_SET_NAME, set);
-	return index;
-}
-
 /* ---- keys ---- */
 
 void nft_key_put(struct nft_key *k, const void *data, size_t len)
 {
 	size_t padded = (len + 3) / 4 * 4;
 
-	if (k->len + padded > sizeof(k->bytes))
+	k->overflow = k->overflow || len > sizeof(k->bytes) || k->len + padded > sizeof(k->bytes);
+	if (k->overflow)
 		return;
 	memcpy(k->bytes + k->len, data, len);
 	memset(k->bytes + k->len + len, 0, padded - len);
@@ -168,11 +160,6 @@ void nft_key_port(struct nft_key *k, uint16_t port)
 	nft_key_put(k, &port, sizeof(port));
 }
 
-void nft_key_mark(struct nft_key *k, uint32_t mark)
-{
-	nft_key_put(k, &mark, sizeof(mark));
-}
-
 void nft_key_ifname(struct nft_key *k, const char *name)
 {
 	char padded[IFNAMSIZ] = {0};
@@ -193,6 +180,8 @@ static void put_elem(struct nft *n, const struct nft_elem *el, bool whole)
 	struct nl_req *r = &n->batch;
 	size_t elem = nl_nest(r, NFTA_LIST_ELEM);
 
+	if ((el->key.overflow || el->end.overflow || el->data.overflow) && !n->fail)
+		n->fail = -EOVERFLOW;
 	nft_put_value(r, NFTA_SET_ELEM_KEY, el->key.bytes, nft_key_size(&el->key));
 	if (el->end.fields)
 		nft_put_value(r, NFTA_SET_ELEM_KEY_END, el->end.bytes, nft_key_size(&el->end));
@@ -247,13 +236,4 @@ int nft_elems_del(struct nft *n, const struct nft_table *t, const char *set,
 	const struct nft_elem *list, size_t len)
 {
 	return elems(n, NFT_MSG_DELSETELEM, 0, t, set, list, len);
-}
-
-int nft_elems_flush(struct nft *n, const struct nft_table *t, const char *set)
-{
-	int index = nft_message(n, NFT_MSG_DELSETELEM, 0, t->family);
-
-	nft_put_name(n, NFTA_SET_ELEM_LIST_TABLE, t->name);
-	nft_put_name(n, NFTA_SET_ELEM_LIST_SET, set);
-	return index;
 }

@@ -3,7 +3,6 @@
 #include "base/cleanup.h"
 #include "base/trace.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_tables.h>
@@ -74,155 +73,6 @@ int nl_fd(const struct nl *nl)
 bool nl_is_torn(const struct nl *nl)
 {
 	return nl->torn;
-}
-
-/* ---- building ---- */
-
-/* A place to write to when there is no memory: the builder stays usable, the request is refused
- * when it is sent. */
-static _Thread_local char sink[512];
-
-static void *grow(struct nl_req *r, size_t more)
-{
-	size_t aligned = MNL_ALIGN(more);
-	void *p;
-
-	if (!r->overflow && r->len + aligned > r->cap) {
-		size_t cap = r->cap ? r->cap : 1024;
-		size_t msg = r->msg ? (size_t)((char *)r->msg - r->buf) : 0;
-		char *buf;
-
-		while (cap < r->len + aligned)
-			cap *= 2;
-		buf = realloc(r->buf, cap);
-		if (buf) {
-			r->buf = buf;
-			r->cap = cap;
-			if (r->msg)
-				r->msg = (struct nlmsghdr *)(void *)(buf + msg);
-		} else {
-			r->overflow = true;
-		}
-	}
-	if (r->overflow) {
-		memset(sink, 0, sizeof(sink));
-		return sink;
-	}
-	p = r->buf + r->len;
-	memset(p, 0, aligned);
-	r->len += aligned;
-	if (r->msg)
-		r->msg->nlmsg_len += (uint32_t)aligned;
-	return p;
-}
-
-void *nl_msg(struct nl_req *r, uint16_t type, uint16_t flags, size_t size)
-{
-	struct nlmsghdr *msg;
-
-	r->msg = NULL;
-	msg = grow(r, NLMSG_HDRLEN);
-	msg->nlmsg_len = NLMSG_HDRLEN;
-	msg->nlmsg_type = type;
-	msg->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
-	if (!r->overflow)
-		r->msg = msg;
-	return grow(r, size);
-}
-
-void nl_put(struct nl_req *r, uint16_t attr, const void *data, size_t len)
-{
-	struct nlattr *a;
-
-	if (len > UINT16_MAX - NLA_HDRLEN) {
-		r->overflow = true;
-		return;
-	}
-	a = grow(r, NLA_HDRLEN + len);
-	if (r->overflow)
-		return;
-	a->nla_type = attr;
-	a->nla_len = (uint16_t)(NLA_HDRLEN + len);
-	if (len)
-		memcpy((char *)a + NLA_HDRLEN, data, len);
-}
-
-void nl_put_u8(struct nl_req *r, uint16_t attr, uint8_t v)
-{
-	nl_put(r, attr, &v, sizeof(v));
-}
-
-void nl_put_u16(struct nl_req *r, uint16_t attr, uint16_t v)
-{
-	nl_put(r, attr, &v, sizeof(v));
-}
-
-void nl_put_u32(struct nl_req *r, uint16_t attr, uint32_t v)
-{
-	nl_put(r, attr, &v, sizeof(v));
-}
-
-void nl_put_u64(struct nl_req *r, uint16_t attr, uint64_t v)
-{
-	nl_put(r, attr, &v, sizeof(v));
-}
-
-void nl_put_be32(struct nl_req *r, uint16_t attr, uint32_t v)
-{
-	nl_put_u32(r, attr, htobe32(v));
-}
-
-void nl_put_be64(struct nl_req *r, uint16_t attr, uint64_t v)
-{
-	nl_put_u64(r, attr, htobe64(v));
-}
-
-void nl_put_str(struct nl_req *r, uint16_t attr, const char *s)
-{
-	nl_put(r, attr, s, strlen(s) + 1);
-}
-
-void nl_put_ip(struct nl_req *r, uint16_t attr, const struct ip *ip)
-{
-	nl_put(r, attr, ip->bytes, ip_size(ip));
-}
-
-void nl_put_invalid(struct nl_req *r)
-{
-	r->overflow = r->invalid = true;
-}
-
-void *nl_put_raw(struct nl_req *r, size_t len)
-{
-	return grow(r, len);
-}
-
-size_t nl_nest(struct nl_req *r, uint16_t attr)
-{
-	size_t at = r->len;
-	struct nlattr *a = grow(r, NLA_HDRLEN);
-
-	a->nla_type = NLA_F_NESTED | attr;
-	return at;
-}
-
-void nl_nest_end(struct nl_req *r, size_t nest)
-{
-	size_t len = r->len - nest;
-
-	if (r->overflow)
-		return;
-	if (len > UINT16_MAX) {
-		r->overflow = true;
-		return;
-	}
-	((struct nlattr *)(void *)(r->buf + nest))->nla_len = (uint16_t)len;
-}
-
-void nl_req_free(struct nl_req *r)
-{
-	free(r->buf);
-	*r = (struct nl_req){0};
 }
 
 static void reset(struct nl_req *r)
@@ -324,8 +174,8 @@ static int transmit(struct nl *nl, const struct nl_req *r, const struct batch *b
 	return n < 0 ? -errno : 0;
 }
 
-/* What was asked is done by now: who gives up on the answer, for want of memory, does not know what
- * there is to undo. */
+/* The kernel has carried a request out before it answers. So a receive that fails, for want of
+ * memory say, is tried again: without the answer nobody would know what there is to undo. */
 static ssize_t receive(struct nl *nl, char *buf, int flags)
 {
 	int tries = 3;
@@ -337,30 +187,6 @@ static ssize_t receive(struct nl *nl, char *buf, int flags)
 	nl->torn = nl->torn || n < 0;
 	return n < 0 ? -errno : n;
 }
-
-/* The attributes between two addresses of an answer. */
-static const struct nlattr *attr_at(const char *at, const char *end)
-{
-	return mnl_attr_ok((const void *)at, (int)(end - at)) ? (const void *)at : NULL;
-}
-
-static const char *attr_end(const struct nlattr *a)
-{
-	return (const char *)a + MNL_ALIGN(a->nla_len);
-}
-
-/* The first attribute behind a fixed header of that size, NULL when there is none. */
-static const struct nlattr *attr_first(const struct nlmsghdr *msg, size_t hdr)
-{
-	if (mnl_nlmsg_get_payload_len(msg) < MNL_ALIGN(hdr))
-		return NULL;
-	return attr_at((const char *)msg + NLMSG_HDRLEN + MNL_ALIGN(hdr),
-		(const char *)msg + msg->nlmsg_len);
-}
-
-#define for_each_attr(a, msg, hdr)                                                                 \
-	for (const struct nlattr *a = attr_first(msg, hdr); a;                                     \
-		a = attr_at(attr_end(a), (const char *)(msg) + (msg)->nlmsg_len))
 
 /* What the kernel adds to an error: its sentence, and the offset of the attribute it is about.
  * Either may be missing ("", 0). linux/netlink.h, nlmsgerr_attrs. */
@@ -492,11 +318,9 @@ int nl_do(struct nl *nl, struct nl_req *r, struct err *e, const char *fmt, ...)
 	if (vasprintf(&what, fmt, ap) < 0)
 		what = NULL;
 	va_end(ap);
-	err_sys(e, -ret, ret == -EINTR || ret == -EAGAIN ? ERR_TRY_AGAIN : ERR_SYSTEM, "%s",
+	return err_kernel(e, -ret, ext,
+		ret == -EINTR || ret == -EAGAIN ? ERR_TRY_AGAIN : ERR_SYSTEM, "%s",
 		what ? what : "netlink request");
-	if (ext[0])
-		err_detail(e, "%s", ext);
-	return -1;
 }
 
 /* One datagram of answers. Returns 1 to read on, else sets *result and returns 0. */
@@ -604,109 +428,4 @@ void nl_watch_wait(struct nl *watch, int ms)
 		return;
 	for (int i = 0; i < 256 && recv(p.fd, buf, sizeof(buf), MSG_DONTWAIT) >= 0; i++)
 		;
-}
-
-/* ---- reading attributes ---- */
-
-static void into_table(const struct nlattr *a, const struct nlattr **table, uint16_t max)
-{
-	uint16_t type = mnl_attr_get_type(a);
-
-	if (type <= max)
-		table[type] = a;
-}
-
-void nl_parse(const struct nlmsghdr *msg, size_t hdr, const struct nlattr **table, uint16_t max)
-{
-	memset(table, 0, sizeof(*table) * ((size_t)max + 1));
-	for_each_attr (a, msg, hdr)
-		into_table(a, table, max);
-}
-
-void nl_parse_nested(const struct nlattr *nest, const struct nlattr **table, uint16_t max)
-{
-	memset(table, 0, sizeof(*table) * ((size_t)max + 1));
-	nl_for_each_attr (a, nest)
-		into_table(a, table, max);
-}
-
-const struct nlattr *nl_first(const struct nlattr *nest)
-{
-	return nest ? attr_at((const char *)nest + NLA_HDRLEN, (const char *)nest + nest->nla_len)
-		    : NULL;
-}
-
-const struct nlattr *nl_next(const struct nlattr *nest, const struct nlattr *a)
-{
-	return attr_at(attr_end(a), (const char *)nest + nest->nla_len);
-}
-
-uint16_t nl_type(const struct nlattr *a)
-{
-	return mnl_attr_get_type(a);
-}
-
-const void *nl_data(const struct nlattr *a)
-{
-	return a ? mnl_attr_get_payload(a) : NULL;
-}
-
-size_t nl_len(const struct nlattr *a)
-{
-	return a ? mnl_attr_get_payload_len(a) : 0;
-}
-
-#define READ(type)                                                                                 \
-	type v = 0;                                                                                \
-                                                                                                   \
-	if (nl_len(a) >= sizeof(v))                                                                \
-		memcpy(&v, mnl_attr_get_payload(a), sizeof(v));                                    \
-	return v
-
-uint8_t nl_u8(const struct nlattr *a)
-{
-	READ(uint8_t);
-}
-
-uint16_t nl_u16(const struct nlattr *a)
-{
-	READ(uint16_t);
-}
-
-uint32_t nl_u32(const struct nlattr *a)
-{
-	READ(uint32_t);
-}
-
-uint64_t nl_u64(const struct nlattr *a)
-{
-	READ(uint64_t);
-}
-
-uint32_t nl_be32(const struct nlattr *a)
-{
-	return be32toh(nl_u32(a));
-}
-
-uint64_t nl_be64(const struct nlattr *a)
-{
-	return be64toh(nl_u64(a));
-}
-
-const char *nl_str(const struct nlattr *a)
-{
-	const char *s = nl_data(a);
-
-	return s && memchr(s, '\0', nl_len(a)) ? s : "";
-}
-
-bool nl_ip(const struct nlattr *a, uint8_t family, struct ip *out)
-{
-	struct ip ip = {.family = family};
-
-	if (nl_len(a) != ip_size(&ip))
-		return false;
-	memcpy(ip.bytes, nl_data(a), ip_size(&ip));
-	*out = ip;
-	return true;
 }

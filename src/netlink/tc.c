@@ -22,7 +22,8 @@
 #define REDIRECT_INFO TC_H_MAKE(1u << 16, htons(ETH_P_ALL))
 
 /* net/sched keeps time in ticks of 1 << 6 ns. include/net/pkt_sched.h, PSCHED_SHIFT. */
-#define TICK_SHIFT 6
+#define TICK_SHIFT   6
+#define NSEC_PER_SEC 1000000000u
 
 static struct tcmsg *start(
 	struct nl_req *req, uint16_t type, uint16_t flags, uint32_t index, uint32_t parent)
@@ -99,10 +100,8 @@ bool tc_is_tbf(const struct qdisc *q)
 
 static uint64_t ticks(const struct tbf *tbf)
 {
-	unsigned __int128 ns = (unsigned __int128)tbf->burst * 1000000000u / tbf->rate;
-
-	/* At most 2^32 s, at 1 byte/s: 62 bits. */
-	return (uint64_t)(ns >> TICK_SHIFT);
+	/* burst * 10^9 / rate ns fit 62 bits: (2^32 - 1) * 10^9, at 1 byte/s. */
+	return ((uint64_t)tbf->burst * NSEC_PER_SEC / tbf->rate) >> TICK_SHIFT;
 }
 
 uint32_t tbf_ticks(const struct tbf *tbf)
@@ -169,8 +168,7 @@ int tc_tbf_set(struct nl *nl, uint32_t index, const char *name, const struct tbf
 	}
 	if (!ret)
 		return 0;
-	err_sys(e, -ret, ERR_SYSTEM, "create qdisc: tbf on link %s", name);
-	return ext[0] ? err_detail(e, "%s", ext) : -1;
+	return err_kernel(e, -ret, ext, ERR_SYSTEM, "create qdisc: tbf on link %s", name);
 }
 
 /* ---- ingress ---- */
@@ -211,8 +209,7 @@ int tc_ingress_ensure(struct nl *nl, uint32_t index, const char *name, uint32_t 
 		ret = 0;
 	if (!ret)
 		return 0;
-	err_sys(e, -ret, ERR_SYSTEM, "create ingress qdisc: on link %s", name);
-	return ext[0] ? err_detail(e, "%s", ext) : -1;
+	return err_kernel(e, -ret, ext, ERR_SYSTEM, "create ingress qdisc: on link %s", name);
 }
 
 /* ---- redirection ---- */

@@ -289,8 +289,7 @@ static int look(struct attempt *a)
 		return ret;
 	a->table = ret == -ENOENT;
 	for (size_t i = 0; i < a->m->from_len && !a->table; i++) {
-		ret = nft_set_get(
-			a->n, &port_table, portlayout_masq_name(&a->m->from[i], name), NULL, NULL);
+		ret = nft_set_get(a->n, &port_table, portlayout_masq_name(&a->m->from[i], name));
 		if (ret && ret != -ENOENT)
 			return ret;
 		a->masq[i] = ret == -ENOENT;
