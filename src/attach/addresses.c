@@ -68,8 +68,8 @@ static int set_knobs(void *arg, struct err *e)
 
 /* ---- addresses ---- */
 
-/* The addresses that are this interface's: entries without an index are not for any. */
-static bool is_ours(const struct ip_config *ip)
+/* An address without an index is of no interface. */
+static bool has_link(const struct ip_config *ip)
 {
 	return ip->has_iface;
 }
@@ -83,7 +83,7 @@ static int check_indexes(const struct result *r, const char *ifname, struct err 
 		const struct iface *iface = result_ip_iface(r, i);
 		char text[PREFIX_STRLEN];
 
-		if (!is_ours(ip))
+		if (!has_link(ip))
 			continue;
 		if (!iface || strcmp(iface->name, ifname) != 0)
 			return err_set(e, ERR_INVALID_CONFIG,
@@ -96,7 +96,7 @@ static int check_indexes(const struct result *r, const char *ifname, struct err 
 static bool any_ipv6(const struct result *r)
 {
 	for (size_t i = 0; i < r->ips_len; i++)
-		if (is_ours(&r->ips[i]) && r->ips[i].address.ip.family == AF_INET6)
+		if (has_link(&r->ips[i]) && r->ips[i].address.ip.family == AF_INET6)
 			return true;
 	return false;
 }
@@ -106,7 +106,7 @@ static size_t put_addresses(struct nl_req *req, const struct ifsetup *s, const s
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->ips_len; i++) {
-		if (!is_ours(&r->ips[i]))
+		if (!has_link(&r->ips[i]))
 			continue;
 		addr_put(req, s->index, &r->ips[i].address, !s->dad);
 		n++;
@@ -119,7 +119,7 @@ static size_t put_addresses(struct nl_req *req, const struct ifsetup *s, const s
 static const struct ip_config *nth_address(const struct result *r, size_t n)
 {
 	for (size_t i = 0; i < r->ips_len; i++)
-		if (is_ours(&r->ips[i]) && !n--)
+		if (has_link(&r->ips[i]) && !n--)
 			return &r->ips[i];
 	return NULL;
 }
@@ -129,7 +129,7 @@ static const struct ip_config *nth_address(const struct result *r, size_t n)
 static struct ip first_gateway(const struct result *r, uint8_t family)
 {
 	for (size_t i = 0; i < r->ips_len; i++)
-		if (is_ours(&r->ips[i]) && r->ips[i].gateway.family == family)
+		if (has_link(&r->ips[i]) && r->ips[i].gateway.family == family)
 			return r->ips[i].gateway;
 	return (struct ip){0};
 }

@@ -26,13 +26,3 @@ int ifsetup(
  * needs the sysctls ifsetup() wrote. Best effort. (A packet socket would do too, but closing one
  * takes the kernel 10 ms.) */
 void ifsetup_announce(const struct sandbox *sb, uint32_t index, const uint8_t mac[static 6]);
-
-/* Reads it back for CHECK: each address of the result on the link with its prefix length, each
- * route in its table. ERR_CHECK. */
-int ifcheck(const struct sandbox *sb, const char *ifname, const struct result *r, struct err *e);
-
-/* Finds the container's own entry in a result and compares it with the link: there, of that kind
- * (NULL: any), with that MAC. *l is the link. ERR_CHECK. */
-struct link;
-int ifcheck_link(const struct sandbox *sb, const struct request *req, const struct result *r,
-	const char *kind, struct link *l, struct err *e);

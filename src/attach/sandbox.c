@@ -1,26 +1,56 @@
 #include "attach/sandbox.h"
 
 #include "base/cleanup.h"
+#include "netlink/link.h"
 
+#include <errno.h>
 #include <linux/netlink.h>
 
-int sandbox_open(
-	struct sandbox *s, const struct request *req, enum netns_state *state, struct err *e)
+static int open_sockets(struct sandbox *s, struct err *e)
 {
-	enum netns_state got;
+	if (!nl_open(&s->host, NETLINK_ROUTE, e) &&
+		!netns_nl_open(s->netns, &s->nl, NETLINK_ROUTE, e))
+		return 0;
+	sandbox_close(s);
+	return -1;
+}
+
+int sandbox_open(struct sandbox *s, const struct request *req, struct err *e)
+{
+	*s = (struct sandbox)SANDBOX_NONE;
+	return netns_open(req->netns, &s->netns, e) == NETNS_OK ? open_sockets(s, e) : -1;
+}
+
+int sandbox_try(struct sandbox *s, const struct request *req, bool *there, struct err *e)
+{
+	enum netns_state state = NETNS_GONE;
+	autoerr why = {0};
 
 	*s = (struct sandbox)SANDBOX_NONE;
-	got = netns_open(req->netns, &s->netns, e);
-	if (state)
-		*state = got;
-	if (got != NETNS_OK)
-		return -1;
-	if (nl_open(&s->host, NETLINK_ROUTE, e) ||
-		netns_nl_open(s->netns, &s->nl, NETLINK_ROUTE, e)) {
-		sandbox_close(s);
+	*there = false;
+	if (*req->netns)
+		state = netns_open(req->netns, &s->netns, &why);
+	if (state == NETNS_GONE || state == NETNS_NOT_A_NETNS)
+		return 0;
+	if (state != NETNS_OK) {
+		err_merge(e, &why);
 		return -1;
 	}
-	return 0;
+	*there = true;
+	return open_sockets(s, e);
+}
+
+int sandbox_name_free(const struct sandbox *s, const char *kind, const char *ifname, struct err *e)
+{
+	struct link there;
+	int ret = link_get(s->nl, ifname, &there);
+
+	if (ret == -ENODEV)
+		return 0;
+	if (ret)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up link \"%s\"", ifname);
+	return err_set(e, ERR_CONFLICT, "container %s name (\"%s\") already exists",
+		kind ? kind : "link", ifname);
 }
 
 void sandbox_close(struct sandbox *s)

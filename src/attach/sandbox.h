@@ -7,6 +7,8 @@
 #include "netlink/netns.h"
 #include "netlink/nl.h"
 
+#include <stdbool.h>
+
 struct sandbox {
 	int netns; /* descriptor of the container's namespace */
 	struct nl *host;
@@ -18,10 +20,18 @@ struct sandbox {
 		.netns = -1                                                                        \
 	}
 
-/* Opens the namespace of the request and both sockets. On failure *s is empty, e is set
- * (ERR_INVALID_NETNS for the namespace itself), and *state, unless NULL, says which kind of failure
- * it was. */
-int sandbox_open(
-	struct sandbox *s, const struct request *req, enum netns_state *state, struct err *e);
+/* Opens the namespace of the request and both sockets. On failure *s is empty and e is set
+ * (ERR_INVALID_NETNS for the namespace itself). */
+int sandbox_open(struct sandbox *s, const struct request *req, struct err *e);
+
+/* The same for DEL, where a path that is not given, is gone, or leads to no network namespace is
+ * fine: *there is false then, and *s empty. */
+int sandbox_try(struct sandbox *s, const struct request *req, bool *there, struct err *e);
+
+/* Fails with ERR_CONFLICT when the container has an interface of that name; kind is for the
+ * message.
+ */
+int sandbox_name_free(const struct sandbox *s, const char *kind, const char *ifname, struct err *e);
+
 void sandbox_close(struct sandbox *s);
 #define autosandbox __attribute__((cleanup(sandbox_close))) struct sandbox

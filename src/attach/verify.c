@@ -1,4 +1,4 @@
-#include "attach/addresses.h"
+#include "attach/verify.h"
 #include "base/mac.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
@@ -131,4 +131,24 @@ int ifcheck_link(const struct sandbox *sb, const struct request *req, const stru
 		return err_set(e, ERR_CHECK, "Interface %s Mac %s doesn't match container Mac: %s",
 			req->ifname, iface->mac, mac);
 	return 0;
+}
+
+/* ---- links on the host ---- */
+
+const struct iface *ifcheck_host_entry(const struct result *r, const char *name)
+{
+	for (size_t i = 0; i < r->ifaces_len; i++)
+		if (!strcmp(r->ifaces[i].name, name) && !r->ifaces[i].sandbox)
+			return &r->ifaces[i];
+	return NULL;
+}
+
+int ifcheck_mac(const struct iface *entry, const struct link *l, struct err *e)
+{
+	char mac[MAC_STRLEN];
+
+	if (!entry->mac || !strcasecmp(entry->mac, mac_format(l->mac, mac)))
+		return 0;
+	return err_set(e, ERR_CHECK, "interface %s Mac doesn't match: %s not found, it is %s",
+		entry->name, entry->mac, mac);
 }

@@ -2,14 +2,18 @@
 #include "base/mac.h"
 
 #include "base/cleanup.h"
+#include "base/vec.h"
+#include "filter/change.h"
 #include "netlink/kind.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-/* What the alias of a link holds (linux/if.h). */
-#define ALIAS_SIZE 256
+/* How many names for the host's end are tried. Past the first they are random: a second clash means
+ * that something else is wrong. */
+#define NAME_ATTEMPTS 10
 
 static void host_name(char out[static 16], const struct owner *owner, int attempt)
 {
@@ -29,10 +33,10 @@ static void host_name(char out[static 16], const struct owner *owner, int attemp
 static void put_pair(struct nl_req *req, const struct sandbox *sb, const struct owner *owner,
 	const struct veth_spec *spec, const struct veth *v)
 {
-	char altname[OWNER_ALTNAME], alias[ALIAS_SIZE];
+	char altname[OWNER_ALTNAME], alias[LINK_ALIAS];
 	struct veth_data peer = {
 		.name = spec->ifname,
-		.mac = v->mac,
+		.mac = v->inside.mac,
 		.mtu = spec->mtu,
 		.has_netns = true,
 		.netns = sb->netns,
@@ -56,81 +60,90 @@ static void put_pair(struct nl_req *req, const struct sandbox *sb, const struct 
 		link_put_brport(req, v->host_name, spec->hairpin, spec->isolated);
 }
 
-/* The pair was made but could not be marked or set up: take it away again. */
-static void drop_pair(const struct sandbox *sb, const char *name)
+/* By the owner. 0, -ENODEV when there is none, or another -errno. */
+static int delete_marked(struct nl *host, const struct owner *owner)
 {
-	link_del_name(sb->host, name);
+	char altname[OWNER_ALTNAME];
+
+	owner_altname(owner, altname);
+	return link_del_name(host, altname);
 }
 
+/* One attempt, under the name in v. 0, or -errno, nothing is left then. -EEXIST: one of the two
+ * names is taken. -EALREADY: there is a link with this attachment's marks. */
 static int try_create(const struct sandbox *sb, const struct owner *owner,
 	const struct veth_spec *spec, const struct veth *v, char *ext, size_t size)
 {
+	struct link there;
 	autoreq req = {0};
-	int failed = 0, ret;
+	int failed = 0, ret = link_get(sb->host, v->host_name, &there);
 
+	/* Asked first, since the marks follow the pair in the same send whether it could be made or
+	 * not: they would end up on somebody else's link. */
+	if (ret != -ENODEV)
+		return ret ? ret : -EEXIST;
 	put_pair(&req, sb, owner, spec, v);
 	ret = nl_ack(sb->host, &req, ext, size, &failed);
-	if (ret && failed > 0) {
-		drop_pair(sb, v->host_name);
-		/* An EEXIST of the marks is not one of the name. */
-		return ret == -EEXIST ? -EALREADY : ret;
-	}
-	return ret;
+	if (!ret || !failed)
+		return ret;
+	/* The pair is there, but could not be marked or set up. */
+	link_del_name(sb->host, v->host_name);
+	return ret == -EEXIST ? -EALREADY : ret;
 }
 
-int veth_name_free(const struct sandbox *sb, const char *ifname, struct err *e)
+/* There is a link with this attachment's name or marks. When the container's end is there another
+ * ADD has just made it; otherwise it is left over from one that was killed, and goes. Returns 0,
+ * -errno, or 1 with e set. */
+static int remove_leftover(const struct sandbox *sb, const struct owner *owner,
+	const struct veth_spec *spec, struct err *e)
 {
-	struct link there;
-	int ret = link_get(sb->nl, ifname, &there);
+	int ret;
 
-	if (ret == -ENODEV)
-		return 0;
-	if (ret)
-		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up link \"%s\"", ifname);
-	return err_set(e, ERR_CONFLICT, "container veth name (\"%s\") already exists", ifname);
+	if (sandbox_name_free(sb, "veth", spec->ifname, e))
+		return 1;
+	ret = delete_marked(sb->host, owner);
+	return ret == -ENODEV ? 0 : ret;
+}
+
+static int not_made(const struct sandbox *sb, const struct veth_spec *spec, const struct veth *v,
+	int ret, const char *ext, struct err *e)
+{
+	struct link master;
+
+	/* The kernel calls a master that is gone an invalid argument. */
+	if (ret == -EINVAL && spec->master &&
+		link_get_index(sb->host, spec->master, &master) == -ENODEV)
+		ret = -ENODEV;
+	if (ret == -EEXIST && sandbox_name_free(sb, "veth", spec->ifname, e))
+		return -1;
+	return err_kernel(e, -ret, ext, ERR_SYSTEM, "failed to make veth pair: \"%s\" and \"%s\"",
+		spec->ifname, v->host_name);
 }
 
 static int create(const struct sandbox *sb, const struct owner *owner, const struct veth_spec *spec,
 	struct veth *v, struct err *e)
 {
 	char ext[256] = "";
-	struct link there;
 	int ret = -EEXIST;
 
-	for (int attempt = 0; attempt < 10; attempt++) {
-		host_name(v->host_name, owner, attempt);
-		/* The marks, which follow in the same send, would end up on somebody else's link.
-		 */
-		ret = link_get(sb->host, v->host_name, &there);
-		if (!ret)
-			ret = -EEXIST;
-		else if (ret == -ENODEV)
-			ret = try_create(sb, owner, spec, v, ext, sizeof(ext));
-		if (ret == -EALREADY || (ret == -EEXIST && !attempt)) {
-			int gone;
+	for (int attempt = 0; attempt < NAME_ATTEMPTS; attempt++) {
+		int gone = 0;
 
-			/* This attachment's: made by another ADD just now, or, the other end being
-			 * elsewhere, left over from one that was killed. */
-			if (veth_name_free(sb, spec->ifname, e))
-				return -1;
-			gone = veth_delete(sb->host, owner);
-			if (gone && gone != -ENODEV)
-				ret = gone;
-		}
+		host_name(v->host_name, owner, attempt);
+		ret = try_create(sb, owner, spec, v, ext, sizeof(ext));
 		if (ret != -EEXIST && ret != -EALREADY)
 			break;
+		/* The first name is made of the attachment's hash, the others are random. */
+		if (ret == -EALREADY || !attempt)
+			gone = remove_leftover(sb, owner, spec, e);
+		if (gone > 0)
+			return -1;
+		if (gone) {
+			ret = gone;
+			break;
+		}
 	}
-	if (!ret)
-		return 0;
-	/* The kernel calls a master that is gone an invalid argument. */
-	if (ret == -EINVAL && spec->master &&
-		link_get_index(sb->host, spec->master, &there) == -ENODEV)
-		ret = -ENODEV;
-	if (ret == -EEXIST && veth_name_free(sb, spec->ifname, e))
-		return -1;
-	err_sys(e, -ret, ERR_SYSTEM, "failed to make veth pair: \"%s\" and \"%s\"", spec->ifname,
-		v->host_name);
-	return ext[0] ? err_detail(e, "%s", ext) : -1;
+	return ret ? not_made(sb, spec, v, ret, ext, e) : 0;
 }
 
 /* With a socket of its own: inverses run after the ADD has closed its sockets. */
@@ -140,28 +153,22 @@ static void remove_pair(void *arg)
 	autoerr ignored = {0};
 
 	if (!nl_open(&host, NETLINK_ROUTE, &ignored))
-		veth_delete(host, arg);
+		delete_marked(host, arg);
 }
 
-/* The container's end only: the host's is known by its name, and asking for it now would wait for
- * the kernel, which is still busy with the news of it. */
+/* Of the container's end. The host's is known by its name and address, and the kernel is slow to
+ * answer for it now: it is still announcing it, with the lock in hand that the answer takes. */
 static int look_up(
 	const struct sandbox *sb, const struct veth_spec *spec, struct veth *v, struct err *e)
 {
-	struct link l;
 	int ret;
 
-	if (link_need(sb->nl, spec->ifname, &l, e))
+	if (link_need(sb->nl, spec->ifname, &v->inside, e))
 		return -1;
-	v->index = l.index;
-	memcpy(v->mac, l.mac, sizeof(v->mac));
-	if (!spec->down) {
-		ret = link_apply(sb->nl, &(struct link_set){.index = l.index, .flags_set = IFF_UP});
-		if (ret)
-			return err_sys(
-				e, -ret, ERR_SYSTEM, "failed to set \"%s\" UP", spec->ifname);
-	}
-	return 0;
+	if (!spec->up)
+		return 0;
+	ret = link_apply(sb->nl, &(struct link_set){.index = v->inside.index, .flags_set = IFF_UP});
+	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to set \"%s\" UP", spec->ifname) : 0;
 }
 
 int veth_create(const struct sandbox *sb, const struct owner *owner, const struct veth_spec *spec,
@@ -172,26 +179,18 @@ int veth_create(const struct sandbox *sb, const struct owner *owner, const struc
 	*v = (struct veth){0};
 	ret = mac_random(v->host_mac);
 	if (!ret && !spec->mac)
-		ret = mac_random(v->mac);
+		ret = mac_random(v->inside.mac);
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to make a random MAC address");
 	if (spec->mac)
-		memcpy(v->mac, spec->mac, sizeof(v->mac));
+		memcpy(v->inside.mac, spec->mac, sizeof(v->inside.mac));
 	if (create(sb, owner, spec, v, e) || undo_push(undo, remove_pair, NULL, (void *)owner, e))
 		return -1;
 	return look_up(sb, spec, v, e);
 }
 
-int veth_delete(struct nl *host, const struct owner *owner)
-{
-	char altname[OWNER_ALTNAME];
-
-	owner_altname(owner, altname);
-	return link_del_name(host, altname);
-}
-
-/* Another attachment's, of ours: the one in question would have been found by its own mark. 1, 0 or
- * -errno. */
+/* Whether the peer of this link carries an attachment's mark. It is another attachment's then: the
+ * one in question has just been looked for by its own. 1, 0 or -errno. */
 static int is_anothers(const struct sandbox *sb, const struct link *inside)
 {
 	struct owner_ref ref;
@@ -203,7 +202,10 @@ static int is_anothers(const struct sandbox *sb, const struct link *inside)
 	return peer.peer == inside->index && owner_parse(peer.alias, &ref);
 }
 
-int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err *e)
+/* The interface of an attachment that another implementation made, from inside the container: only
+ * when it is a veth, and its peer is not marked as another attachment's. 0 also when there is none.
+ */
+static int delete_inside(const struct sandbox *sb, const char *ifname, struct err *e)
 {
 	struct link l;
 	int ret = link_get(sb->nl, ifname, &l);
@@ -223,25 +225,20 @@ int veth_del(const struct request *req, struct err *e)
 {
 	autosandbox sb = SANDBOX_NONE;
 	autonl *host = NULL;
-	enum netns_state state;
-	autoerr open = {0};
+	bool there;
 	int ret;
 
 	if (nl_open(&host, NETLINK_ROUTE, e))
 		return -1;
-	ret = veth_delete(host, &req->owner);
+	ret = delete_marked(host, &req->owner);
 	if (ret && ret != -ENODEV)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to delete the veth pair of \"%s\" %s",
 			req->id, req->ifname);
-	if (!ret || !*req->netns)
+	if (!ret)
 		return 0;
-	if (sandbox_open(&sb, req, &state, &open)) {
-		if (state == NETNS_GONE || state == NETNS_NOT_A_NETNS)
-			return 0;
-		err_merge(e, &open);
+	if (sandbox_try(&sb, req, &there, e))
 		return -1;
-	}
-	return veth_delete_inside(&sb, req->ifname, e);
+	return there ? delete_inside(&sb, req->ifname, e) : 0;
 }
 
 /* ---- GC ---- */
@@ -250,28 +247,21 @@ struct stale {
 	const struct request *req;
 	const struct valid_set *valid;
 	uint32_t *list;
-	size_t len, cap;
+	size_t len;
 };
 
 static int collect_stale(const struct link *l, void *arg)
 {
 	struct stale *s = arg;
 	struct owner_ref ref;
+	uint32_t *index;
 
-	if (!owner_parse(l->alias, &ref) || strcmp(ref.net, s->req->owner.net) != 0)
+	if (!owner_parse(l->alias, &ref) || !change_is_stale(s->req, s->valid, &ref))
 		return 0;
-	if (valid_set_has_hash(s->valid, ref.hash))
-		return 0;
-	if (s->len == s->cap) {
-		size_t cap = s->cap ? s->cap * 2 : 16;
-		uint32_t *p = reallocarray(s->list, cap, sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		s->list = p;
-		s->cap = cap;
-	}
-	s->list[s->len++] = l->index;
+	index = vec_add(s->list, s->len);
+	if (!index)
+		return -ENOMEM;
+	*index = l->index;
 	return 0;
 }
 

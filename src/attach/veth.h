@@ -18,17 +18,13 @@ struct veth_spec {
 	uint32_t master;    /* bridge of the host's end; 0: none */
 	bool hairpin;       /* bridge-port flags, with a master only */
 	bool isolated;
-	bool down; /* leave the container's end down */
+	bool up; /* bring the container's end up; the host's always is */
 };
 
-/* Fails with ERR_CONFLICT when the container has an interface of that name. */
-int veth_name_free(const struct sandbox *sb, const char *ifname, struct err *e);
-
 struct veth {
-	char host_name[16];
+	char host_name[IFNAMSIZ];
 	uint8_t host_mac[6];
-	uint32_t index; /* the container's end */
-	uint8_t mac[6];
+	struct link inside; /* the container's end */
 };
 
 /* Makes the pair: both ends under their final names, addresses, MTU, up, enslaved, owned. A
@@ -36,15 +32,6 @@ struct veth {
  * that. Fails with e->sys ENODEV when the master has just vanished. */
 int veth_create(const struct sandbox *sb, const struct owner *owner, const struct veth_spec *spec,
 	struct undo *undo, struct veth *v, struct err *e);
-
-/* Deletes the pair by its owner, from the host's side. Returns 0, -ENODEV when there is none, or
- * another -errno. */
-int veth_delete(struct nl *host, const struct owner *owner);
-
-/* Deletes the interface of an attachment that another implementation made, from inside the
- * container: only when it is a veth, and its peer is not marked as another attachment's. 0 also
- * when there is none. */
-int veth_delete_inside(const struct sandbox *sb, const char *ifname, struct err *e);
 
 /* DEL of the pair, whatever is left of it: by owner, else from inside; a namespace that is gone,
  * not given or no namespace is no failure. */

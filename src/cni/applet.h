@@ -23,6 +23,8 @@ struct reply {
 	struct undo undo;
 };
 
+struct attach_type;
+
 struct applet {
 	const char *name;
 	const char *help; /* one line, no full stop */
@@ -37,6 +39,9 @@ struct applet {
 	int (*check)(const struct request *req, struct err *e);
 	int (*gc)(const struct request *req, struct err *e);
 	int (*status)(const struct request *req, struct err *e);
+
+	/* How it attaches a container, where attach/attach.h has the verbs. NULL: it does not. */
+	const struct attach_type *attach;
 
 	/* A program of its own, beside the plugin (dhcp is its own daemon) or instead of one
 	 * (APPLET_TOOL, which has nothing else): it runs when the applet is called with arguments

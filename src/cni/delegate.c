@@ -35,6 +35,15 @@ static int look_up(const struct request *req, const char *type, const struct app
 	return 0;
 }
 
+bool delegate_is_own(const struct request *req, const char *type)
+{
+	const struct applet *applet = NULL;
+	autofree char *file = NULL;
+	autoerr ignored = {0};
+
+	return !look_up(req, type, &applet, &file, &ignored) && applet;
+}
+
 static int execute(const struct request *req, const char *type, const char *file, enum verb verb,
 	char **out, size_t *len, enum plugin_end *end, struct err *e)
 {

@@ -19,6 +19,10 @@ int delegate_add(const struct request *req, const char *type, struct undo *undo,
 /* DEL, CHECK, GC or STATUS. A GC that the plugin does not know is done. */
 int delegate_call(const struct request *req, const char *type, enum verb verb, struct err *e);
 
+/* Whether ADD of that type would run in this process: the file found on CNI_PATH is this very
+ * binary and has an applet of the name. False when it cannot be told. */
+bool delegate_is_own(const struct request *req, const char *type);
+
 /* The "ipam"."type" of the config: NULL when there is none or it is empty. -1 with e set on a wrong
  * type, and for a plugin that is known to be none of IPAM. */
 int delegate_ipam_type(const struct request *req, const char **type, struct err *e);

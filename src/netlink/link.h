@@ -9,6 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What the alias of a link holds, with its NUL (IFALIASZ of linux/if.h). */
+#define LINK_ALIAS 256
+
 struct link {
 	uint32_t index;
 	char name[IFNAMSIZ];
@@ -23,7 +26,7 @@ struct link {
 	uint32_t peer;        /* IFLA_LINK, 0: none */
 	int32_t peer_netnsid; /* IFLA_LINK_NETNSID, -1: none, the peer is in this namespace */
 	uint8_t operstate;    /* IF_OPER_* */
-	char alias[256];
+	char alias[LINK_ALIAS];
 	/* Bridge ports */
 	uint8_t port_state; /* BR_STATE_* */
 	bool hairpin;

@@ -44,7 +44,7 @@ void route_put(struct nl_req *req, const struct route_spec *r, uint16_t flags)
 	struct rtmsg *hdr = start_route(req, RTM_NEWROUTE, (uint16_t)(NLM_F_CREATE | flags), r);
 	size_t nest;
 
-	hdr->rtm_type = RTN_UNICAST;
+	hdr->rtm_type = r->type ? r->type : RTN_UNICAST;
 	hdr->rtm_protocol = RTPROT_BOOT;
 	if (r->onlink)
 		hdr->rtm_flags |= RTNH_F_ONLINK;
@@ -141,6 +141,7 @@ static bool read_spec(const struct rtmsg *hdr, const struct nlattr *const *a, st
 	*r = (struct route_spec){
 		.dst = {.ip.family = hdr->rtm_family, .len = hdr->rtm_dst_len},
 		.scope = hdr->rtm_scope,
+		.type = hdr->rtm_type,
 	};
 	if (hdr->rtm_flags & RTM_F_CLONED)
 		return false;

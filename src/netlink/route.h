@@ -17,16 +17,18 @@ struct route_spec {
 	uint32_t index; /* output link */
 	uint32_t table; /* 0: main */
 	uint8_t scope;  /* RT_SCOPE_*; 0 is universe */
+	uint8_t type;   /* RTN_*; 0 when adding: unicast */
 	uint32_t priority;
 	uint32_t mtu;
 	uint32_t advmss;
 	bool onlink; /* RTNH_F_ONLINK: the gateway need not be in a known network */
 };
 
-/* Appends the message that adds a route: unicast, protocol boot. flags: NLM_F_EXCL, NLM_F_REPLACE
+/* Appends the message that adds a route: protocol boot. flags: NLM_F_EXCL, NLM_F_REPLACE
  * or 0 beside NLM_F_CREATE. */
 void route_put(struct nl_req *req, const struct route_spec *r, uint16_t flags);
 
+/* At once; 0 or -errno. */
 int route_add(struct nl *nl, const struct route_spec *r, uint16_t flags);
 int route_del(struct nl *nl, const struct route_spec *r);
 

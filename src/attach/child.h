@@ -1,0 +1,16 @@
+/* A link of the container that has one end only: macvlan, ipvlan, vlan, dummy. Made whole by one
+ * message inside the container; found there by kind and mark. The mark is the alias that links on
+ * the host have too (docs/design.md, "Ownership"). */
+#pragma once
+
+#include "attach/attach.h"
+
+/* For the attach hook: makes a link of the type's kind under CNI_IFNAME, with the MAC address and
+ * MTU of the config, on a->master where the type has KEY_MASTER, up when a->up. data: of the kind,
+ * or NULL. Fills in a->link, pushes the removal on the undo stack. */
+int child_attach(struct attach *a, const void *data, struct err *e);
+
+/* The detach hook: removes the link of the type's kind that carries the attachment's mark, whatever
+ * it is called now; or has its name and no mark of ours at all, as the Go plugins make them. A
+ * namespace that is gone, not given or no namespace is no failure. */
+int child_detach(const struct request *req, struct err *e);
