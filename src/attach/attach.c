@@ -86,11 +86,13 @@ static int check_expressible(const struct attach *a, struct err *e)
 int attach_add_entry(struct attach *a, struct err *e)
 {
 	char mac[MAC_STRLEN];
+	struct iface *iface = result_add_iface(
+		a->result, a->req->ifname, mac_format(a->link.mac, mac), a->req->netns, e);
 
-	return result_add_iface(
-		       a->result, a->req->ifname, mac_format(a->link.mac, mac), a->req->netns, e)
-		       ? 0
-		       : -1;
+	if (!iface)
+		return -1;
+	iface->mtu = a->link.mtu;
+	return 0;
 }
 
 static int add_entries(struct attach *a, struct err *e)
@@ -305,11 +307,32 @@ int attach_check(const struct request *req, struct err *e)
 	return check_masquerade(&a, e);
 }
 
+/* Whether the kernel can make the container's link. */
+static int check_kernel(const struct attach *a, struct err *e)
+{
+	const struct link_kind *kind = a->type->kind;
+	autonl *nl = NULL;
+	int ret;
+
+	if (!kind)
+		return 0;
+	if (nl_open(&nl, NETLINK_ROUTE, e))
+		return -1;
+	ret = link_kind_known(nl, kind);
+	if (!ret)
+		return err_set(e, ERR_NOT_AVAILABLE,
+			"%s is not available: the kernel lacks links of kind %s (module %s)",
+			a->req->applet->name, kind->name, kind->name);
+	return ret < 0 ? err_sys(e, -ret, ERR_SYSTEM, "failed to ask for links of kind %s",
+				 kind->name)
+		       : 0;
+}
+
 int attach_status(const struct request *req, struct err *e)
 {
 	autoattach a = attach_of(req);
 
-	if (read_conf(&a, e) || call(a.type->status, &a, e) ||
+	if (read_conf(&a, e) || check_kernel(&a, e) || call(a.type->status, &a, e) ||
 		(a.conf.ip_masq && a.conf.ipam && ipmasq_status(e)))
 		return -1;
 	return a.conf.ipam ? delegate_call(req, a.conf.ipam, VERB_STATUS, e) : 0;

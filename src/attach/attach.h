@@ -39,7 +39,7 @@
  *         none needs the namespace, prevResult, or more of the config than ipam.type.
  * CHECK   keys, CONF, prevResult, the namespace, the master, IPAM; the container's entry, the kind,
  *         MAC address and state of its link; CHECK; addresses and routes; masquerading.
- * STATUS  keys, CONF, STATUS, masquerading, IPAM.
+ * STATUS  keys, CONF; whether the kernel has the kind; STATUS, masquerading, IPAM.
  * GC      COLLECT, masquerading, IPAM. Of the config only what COLLECT reads.
  *
  * A failing ADD is undone by what was pushed on reply->undo: whoever makes something pushes its
