@@ -136,14 +136,25 @@ struct tbf limit_bucket(const struct limit *l, int64_t latency, uint32_t mtu)
 
 /* ---- CHECK ---- */
 
+/* The burst as the Go plugin hands it to the kernel: microseconds in 32 bits, made ticks of 64 ns
+ * in 32 bits. Both wrap around where the burst is one that was not given and the rate is low. */
+static uint32_t their_ticks(const struct limit *l)
+{
+	uint32_t usec = (uint32_t)(l->burst / 8 * 1000000 / (l->rate / 8));
+
+	return (uint32_t)((uint64_t)usec * 125 / 8);
+}
+
 /* Whether the bucket's burst is what ADD sets, or the number as it stands in the config: what was
  * made by one who took a burst that is not given for one that is stays until it is added again. */
 static bool burst_is(const struct qdisc *q, const struct limit *limit, const struct tbf *tbf)
 {
 	struct tbf literal = *tbf;
+	/* They divide in floating point: a microsecond more or less, 16 ticks. */
+	uint32_t off = q->buffer - their_ticks(limit) + 16;
 
 	literal.burst = (uint32_t)(limit->burst / 8);
-	return tbf_buffer_is(q->buffer, tbf) || tbf_buffer_is(q->buffer, &literal);
+	return tbf_buffer_is(q->buffer, tbf) || tbf_buffer_is(q->buffer, &literal) || off <= 32;
 }
 
 int limit_check(const struct limit *limit, int64_t latency, const struct link *l,

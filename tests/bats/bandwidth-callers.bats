@@ -58,3 +58,17 @@ refused() {
 	ok ADD bandwidth c1 <<<"$(config "$BOTH")"
 	is '.interfaces[2] | has("mtu")' false
 }
+
+@test "what the Go plugin made of bursts that are not given passes CHECK, whatever the rate" {
+	only_cnibox "this is about changing over"
+	local go=${CNI_GO_DIR:-/usr/lib/cni} rate burst conf
+	[ -x "$go/bandwidth" ] || skip "no Go plugins in $go"
+	for rate in 80000 8000000 1000000000; do
+		for burst in 2147483647 4294967295 34359738359; do
+			conf=$(config "{\"ingressRate\":$rate,\"ingressBurst\":$burst}")
+			ok ADD "$go/bandwidth" c1 <<<"$conf"
+			ok CHECK bandwidth c1 <<<"$conf"
+			ok DEL bandwidth c1 <<<"$conf"
+		done
+	done
+}
