@@ -138,6 +138,11 @@ static struct prefix *own_addresses(const struct attach *a, size_t *len, struct 
 	return list;
 }
 
+static const struct ipmasq_gateway *via_port(const struct attach *a)
+{
+	return a->via.bridge ? &a->via : NULL;
+}
+
 static int masquerade(struct attach *a, struct err *e)
 {
 	autofree struct prefix *list = NULL;
@@ -146,7 +151,7 @@ static int masquerade(struct attach *a, struct err *e)
 	if (!a->conf.ip_masq)
 		return 0;
 	list = own_addresses(a, &len, e);
-	if (!list || ipmasq_add(&a->req->owner, list, len, e))
+	if (!list || ipmasq_add(&a->req->owner, list, len, via_port(a), e))
 		return -1;
 	return undo_push(&a->reply->undo, undo_masq, NULL, (void *)&a->req->owner, e);
 }
@@ -284,7 +289,7 @@ static int check_masquerade(const struct attach *a, struct err *e)
 	if (!a->conf.ip_masq || !a->conf.ipam)
 		return 0;
 	list = own_addresses(a, &len, e);
-	return list ? ipmasq_check(&a->req->owner, list, len, e) : -1;
+	return list ? ipmasq_check(&a->req->owner, list, len, via_port(a), e) : -1;
 }
 
 int attach_check(const struct request *req, struct err *e)
@@ -333,7 +338,7 @@ int attach_status(const struct request *req, struct err *e)
 	autoattach a = attach_of(req);
 
 	if (read_conf(&a, e) || check_kernel(&a, e) || call(a.type->status, &a, e) ||
-		(a.conf.ip_masq && a.conf.ipam && ipmasq_status(e)))
+		(a.conf.ip_masq && a.conf.ipam && ipmasq_status(via_port(&a), e)))
 		return -1;
 	return a.conf.ipam ? delegate_call(req, a.conf.ipam, VERB_STATUS, e) : 0;
 }
