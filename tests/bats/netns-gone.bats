@@ -25,7 +25,7 @@ teardown() { sandbox_end; }
 # The Go plugins' DEL forgets the masquerade rules when the namespace is gone.
 @test "DEL after the Go plugins found the namespace gone: their rules go, with a result and without" {
 	local results how
-	only_ours "its plugins are the Go plugins"
+	only_cnibox "these are the plugins that forget them"
 	need_applet bridge host-local
 	go_plugin bridge
 	list n '{"type":"bridge","bridge":"br0","isGateway":true,"ipMasq":true,"ipam":{"type":"host-local","subnet":"10.9.0.0/24"}}'
