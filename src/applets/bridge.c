@@ -8,6 +8,7 @@
 #include "attach/veth.h"
 #include "base/cleanup.h"
 #include "base/mac.h"
+#include "base/vec.h"
 #include "cni/names.h"
 #include "filter/spoof.h"
 #include "netlink/addr.h"
@@ -67,6 +68,10 @@ static int check_combinations(const struct bridge *b, bool ipam, struct err *e)
 	if (wrong)
 		return err_set(e, ERR_INVALID_CONFIG, "failed to create bridge \"%s\": %s", b->name,
 			wrong);
+	if (ifname_is_template(b->name))
+		return err_set(e, ERR_INVALID_CONFIG,
+			"failed to create bridge \"%s\": a name with %% is a template to the kernel",
+			b->name);
 	if (b->hairpin && b->promisc)
 		return err_set(e, ERR_INVALID_CONFIG,
 			"cannot set hairpin mode and promiscuous mode at the same time");
@@ -89,11 +94,9 @@ static int conf(struct attach *a, struct err *e)
 	b->is_gateway = b->is_gateway || b->is_default_gateway;
 	a->dad = b->enabledad;
 	a->disabled = b->disabled;
-	if (portvlan_read(&b->vlans, a->req->conf, e) || check_combinations(b, a->conf.ipam, e))
+	if (portvlan_read(&b->vlans, a->req->conf, e))
 		return -1;
-	if (b->is_gateway && b->vlans.vlan)
-		a->via.bridge = b->name;
-	return 0;
+	return check_combinations(b, a->conf.ipam, e);
 }
 
 /* ---- the bridge ---- */
@@ -148,6 +151,18 @@ static void unmake_bridge(void *arg)
 		remove_unused(nl, &br);
 }
 
+static int push_unmake(struct attach *a, struct err *e)
+{
+	const struct bridge *b = a->own;
+	char *name = strdup(b->name);
+
+	if (!name) {
+		unmake_bridge((void *)b->name);
+		return err_memory(e);
+	}
+	return undo_push(&a->reply->undo, unmake_bridge, free, name, e);
+}
+
 static int make_bridge(struct attach *a, struct err *e)
 {
 	const struct bridge *b = a->own;
@@ -174,7 +189,7 @@ static int make_bridge(struct attach *a, struct err *e)
 	if (ret)
 		return err_kernel(
 			e, -ret, ext, ERR_SYSTEM, "failed to create bridge \"%s\"", b->name);
-	return undo_push(&a->reply->undo, unmake_bridge, NULL, (void *)b->name, e);
+	return push_unmake(a, e);
 }
 
 static int check_kind(const struct bridge *b, const struct bridge_data *data, struct err *e)
@@ -204,16 +219,8 @@ static int find_bridge(struct attach *a, struct err *e)
 	}
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up bridge \"%s\"", b->name);
+	b->name = b->link.name; /* the config may have an alternative name */
 	return check_kind(b, &data, e);
-}
-
-/* No container may advertise itself to the host as a router. Best effort: there may be no IPv6. */
-static void ignore_routers(const char *ifname, int (*set)(const char *path, const char *value))
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "net/ipv6/conf/%s/accept_ra", ifname);
-	set(path, "0");
 }
 
 static int ensure_bridge(struct attach *a, struct err *e)
@@ -224,7 +231,7 @@ static int ensure_bridge(struct attach *a, struct err *e)
 
 	if (find_bridge(a, e))
 		return -1;
-	ignore_routers(b->link.name, sysctl_ensure);
+	gateway_ignore_routers(b->link.name, sysctl_ensure);
 	if ((b->link.flags & flags) == flags)
 		return 0;
 	ret = link_apply(
@@ -261,7 +268,7 @@ static int attach(struct attach *a, struct err *e)
 		err_clear(e);
 	}
 	a->link = b->veth.inside;
-	ignore_routers(b->veth.host_name, sysctl_set);
+	gateway_ignore_routers(b->veth.host_name, sysctl_set);
 	/* A bridge that is not ours may just have taken over the new port's address. */
 	if (!is_ours(&b->link) && link_need(a->sb.host, b->name, &b->link, e))
 		return -1;
@@ -288,12 +295,14 @@ static int filter(struct attach *a, struct err *e)
 
 static int entries(struct attach *a, struct err *e)
 {
-	const struct bridge *b = a->own;
-	struct result *r = a->result;
-	char mac[MAC_STRLEN];
+	struct bridge *b = a->own;
+	const struct veth *v = &b->veth;
 
-	if (!result_add_iface(r, b->name, mac_format(b->link.mac, mac), NULL, e) ||
-		!result_add_iface(r, b->veth.host_name, mac_format(b->veth.host_mac, mac), NULL, e))
+	/* A bridge follows its ports' MTU, the smallest one. */
+	if (b->link.mtu != v->inside.mtu && link_need(a->sb.host, b->name, &b->link, e))
+		return -1;
+	if (attach_add_host_entry(a, b->name, b->link.mac, b->link.mtu, e) ||
+		attach_add_host_entry(a, v->host_name, v->host_mac, v->inside.mtu, e))
 		return -1;
 	return attach_add_entry(a, e);
 }
@@ -327,14 +336,34 @@ static int ready(struct attach *a, struct err *e)
 
 /* ---- the gateway ---- */
 
-/* What an ADD that fails takes back, but only while nobody but its own container is on the bridge:
- * others may count on it by now. */
+/* What an ADD that fails takes back, but only while nobody has come to the bridge since: others may
+ * count on it by now. */
 struct shared {
-	const char *bridge;
+	char bridge[IFNAMSIZ];
+	size_t ports;          /* how many there were, ours included */
 	char name[IFNAMSIZ];   /* a VLAN interface, or */
 	uint32_t index;        /* the link that has */
-	struct prefix address; /* this address */
+	struct prefix address; /* this address, in place of */
+	struct prefix *former; /* these */
+	size_t former_len;
 };
+
+static void shared_free(void *arg)
+{
+	struct shared *s = arg;
+
+	free(s->former);
+	free(s);
+}
+
+/* The new address goes first: the former ones of its network would be secondary to it, and go
+ * along. */
+static void restore_addresses(struct nl *nl, const struct shared *s)
+{
+	addr_del(nl, s->index, &s->address);
+	for (size_t i = 0; i < s->former_len; i++)
+		addr_add(nl, s->index, &s->former[i], IFA_F_NODAD);
+}
 
 static void remove_shared(void *arg)
 {
@@ -346,29 +375,54 @@ static void remove_shared(void *arg)
 
 	if (nl_open(&nl, NETLINK_ROUTE, &ignored) || link_get(nl, s->bridge, &br))
 		return;
-	if (link_each_port(nl, br.index, count_port, &p) || p.others > 1)
+	if (link_each_port(nl, br.index, count_port, &p) || p.others > s->ports)
 		return;
 	if (*s->name)
 		link_del_name(nl, s->name);
 	else
-		addr_del(nl, s->index, &s->address);
+		restore_addresses(nl, s);
 }
 
-static int push_shared(struct attach *a, const struct shared *what, struct err *e)
+/* Pushes what is to be taken back. Returns it, for more to be added; NULL with e set. */
+static struct shared *push_shared(struct attach *a, const struct shared *what, struct err *e)
 {
+	const struct bridge *b = a->own;
 	struct shared *s = malloc(sizeof(*s));
+	struct ports p = {0};
+	int ret;
 
-	if (!s)
-		return err_memory(e);
+	if (!s) {
+		err_memory(e);
+		return NULL;
+	}
 	*s = *what;
-	return undo_push(&a->reply->undo, remove_shared, free, s, e);
+	memcpy(s->bridge, b->link.name, sizeof(s->bridge));
+	ret = link_each_port(a->sb.host, b->link.index, count_port, &p);
+	s->ports = p.others;
+	if (undo_push(&a->reply->undo, remove_shared, shared_free, s, e))
+		return NULL;
+	if (!ret)
+		return s;
+	err_sys(e, -ret, ERR_SYSTEM, "failed to list the ports of \"%s\"", b->name);
+	return NULL;
+}
+
+static int keep_former(const struct prefix *address, void *arg, struct err *e)
+{
+	struct shared *s = arg;
+	struct prefix *p = vec_add(s->former, s->former_len);
+
+	if (!p)
+		return err_memory(e);
+	*p = *address;
+	return 0;
 }
 
 static int put_address(
 	struct attach *a, const struct link *l, const struct prefix *gw, struct err *e)
 {
 	const struct bridge *b = a->own;
-	struct shared s = {.bridge = b->name, .index = l->index, .address = *gw};
+	struct shared what = {.index = l->index, .address = *gw}, *s;
 	bool added;
 
 	if (gateway_add(a->sb.host, l, gw, b->force_address, &added, e))
@@ -379,9 +433,8 @@ static int put_address(
 	 * is, makes it the bridge's own, which no longer follows its ports. */
 	if (!is_ours(l))
 		link_apply(a->sb.host, &(struct link_set){.index = l->index, .mac = l->mac});
-	if (push_shared(a, &s, e))
-		return -1;
-	return gateway_replace(a->sb.host, l, gw, e);
+	s = push_shared(a, &what, e);
+	return s ? gateway_replace(a->sb.host, l, gw, keep_former, s, e) : -1;
 }
 
 static int set_gateways(struct attach *a, const struct link *l, struct err *e)
@@ -443,25 +496,26 @@ static int make_vlan_pair(
 	struct attach *a, const char *name, char port[static IFNAMSIZ], char *ext, size_t size)
 {
 	const struct bridge *b = a->own;
-	uint8_t suffix[6], mac[6];
+	uint8_t port_mac[6], mac[6];
 	struct veth_data data = {.name = name, .mac = mac, .mtu = b->link.mtu};
 	struct link_new new = {
 		.kind = &kind_veth,
 		.data = &data,
 		.name = port,
+		.mac = port_mac,
 		.mtu = b->link.mtu,
 		.master = b->link.index,
 		.up = true,
 	};
 	autoreq req = {0};
-	int failed = 0, ret = mac_random(suffix);
+	int failed = 0, ret = mac_random_port(port_mac);
 
 	if (!ret)
 		ret = mac_random(mac);
 	if (ret)
 		return ret;
-	snprintf(
-		port, IFNAMSIZ, "veth%02x%02x%02x%02x", suffix[2], suffix[3], suffix[4], suffix[5]);
+	snprintf(port, IFNAMSIZ, "veth%02x%02x%02x%02x", port_mac[2], port_mac[3], port_mac[4],
+		port_mac[5]);
 	link_put_new(&req, &new);
 	link_put(&req, &(struct link_set){.name = port, .alias = BRIDGE_ALIAS});
 	link_put(
@@ -477,7 +531,7 @@ static int ensure_vlan_link(struct attach *a, struct link *out, struct err *e)
 {
 	const struct bridge *b = a->own;
 	char name[32], port[IFNAMSIZ] = "", ext[256] = "";
-	struct shared s = {.bridge = b->name};
+	struct shared s = {0};
 	int ret;
 
 	/* check_combinations() has seen to it that it fits. */
@@ -496,7 +550,7 @@ static int ensure_vlan_link(struct attach *a, struct link *out, struct err *e)
 		link_del_name(a->sb.host, port);
 		return -1;
 	}
-	return push_shared(a, &s, e) || link_need(a->sb.host, s.name, out, e) ? -1 : 0;
+	return !push_shared(a, &s, e) || link_need(a->sb.host, s.name, out, e) ? -1 : 0;
 }
 
 /* ---- IPAM's result ---- */
@@ -512,15 +566,13 @@ static int host(struct attach *a, struct err *e)
 {
 	const struct bridge *b = a->own;
 	struct link gateway = b->link;
-	char mac[MAC_STRLEN];
 
 	if (!b->is_gateway)
 		return 0;
-	if (b->vlans.vlan && (ensure_vlan_link(a, &gateway, e) ||
-				     !result_add_iface(a->result, gateway.name,
-					     mac_format(gateway.mac, mac), NULL, e)))
+	if (b->vlans.vlan &&
+		(ensure_vlan_link(a, &gateway, e) ||
+			attach_add_host_entry(a, gateway.name, gateway.mac, gateway.mtu, e)))
 		return -1;
-	memcpy(a->via.mac, gateway.mac, sizeof(a->via.mac));
 	return set_gateways(a, &gateway, e);
 }
 
@@ -529,13 +581,15 @@ static int host(struct attach *a, struct err *e)
 static int check_bridge(struct attach *a, struct err *e)
 {
 	struct bridge *b = a->own;
-	const struct iface *entry = ifcheck_host_entry(a->result, b->name);
+	const struct iface *entry;
 
+	if (link_get(a->sb.host, b->name, &b->link))
+		return err_set(e, ERR_CHECK, "Interface name %s not found", b->name);
+	b->name = b->link.name;
+	entry = ifcheck_host_entry(a->result, b->name);
 	if (!entry)
 		return err_set(e, ERR_CHECK,
 			"Interface name missing: bridge %s not found in prevResult", b->name);
-	if (link_get(a->sb.host, b->name, &b->link))
-		return err_set(e, ERR_CHECK, "Interface name %s not found", b->name);
 	if (strcmp(b->link.kind, "bridge") != 0)
 		return err_set(
 			e, ERR_CHECK, "Interface %s does not have link type of bridge", b->name);
@@ -565,29 +619,13 @@ static int check_port(struct attach *a, struct link *port, struct err *e)
 	return ifcheck_mac(entry, port, e);
 }
 
-/* For the masquerading behind it. */
-static int find_vlan_gateway(struct attach *a, struct err *e)
-{
-	const struct bridge *b = a->own;
-	struct link gateway;
-	char name[32];
-
-	if (!a->via.bridge || !a->conf.ipam)
-		return 0;
-	snprintf(name, sizeof(name), "%s.%u", b->name, b->vlans.vlan);
-	if (link_need(a->sb.host, name, &gateway, e))
-		return -1;
-	memcpy(a->via.mac, gateway.mac, sizeof(a->via.mac));
-	return 0;
-}
-
 static int check(struct attach *a, struct err *e)
 {
 	const struct bridge *b = a->own;
 	struct link port;
 
 	if (check_bridge(a, e) || check_port(a, &port, e) ||
-		portvlan_check(a->sb.host, &b->vlans, &port, e) || find_vlan_gateway(a, e))
+		portvlan_check(a->sb.host, &b->vlans, &port, e))
 		return -1;
 	return b->macspoofchk ? spoof_check(&a->req->owner, port.name, a->link.mac, e) : 0;
 }

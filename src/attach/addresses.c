@@ -1,6 +1,7 @@
 #include "attach/addresses.h"
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "netlink/addr.h"
 #include "netlink/link.h"
 #include "netlink/route.h"
@@ -103,12 +104,13 @@ static bool any_ipv6(const struct result *r)
 
 static size_t put_addresses(struct nl_req *req, const struct ifsetup *s, const struct result *r)
 {
+	uint32_t flags = (s->dad ? 0 : IFA_F_NODAD) | (s->routed ? IFA_F_NOPREFIXROUTE : 0);
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->ips_len; i++) {
 		if (!has_link(&r->ips[i]))
 			continue;
-		addr_put(req, s->index, &r->ips[i].address, !s->dad);
+		addr_put(req, s->index, &r->ips[i].address, flags);
 		n++;
 	}
 	link_put(req, &(struct link_set){.index = s->index, .flags_set = IFF_UP});
@@ -174,48 +176,116 @@ static int check_routes(const struct result *r, struct err *e)
 	return 0;
 }
 
-static void put_routes(struct nl_req *req, const struct ifsetup *s, const struct result *r)
+/* All routes of the interface, in the order in which they are sent. */
+struct routes {
+	struct route_spec *list; /* owned */
+	size_t len;
+};
+
+static void routes_free(struct routes *all)
 {
+	free(all->list);
+}
+#define autospecs __attribute__((cleanup(routes_free))) struct routes
+
+static int add_spec(struct routes *all, const struct route_spec *spec, struct err *e)
+{
+	struct route_spec *p = vec_add(all->list, all->len);
+
+	if (!p)
+		return err_memory(e);
+	*p = *spec;
+	return 0;
+}
+
+static bool has_spec(const struct routes *all, const struct prefix *dst)
+{
+	for (size_t i = 0; i < all->len; i++)
+		if (all->list[i].dst.len == dst->len && !ip_cmp(&all->list[i].dst.ip, &dst->ip))
+			return true;
+	return false;
+}
+
+/* The gateway on the link, the network behind it; several addresses may have them in common. */
+static int add_routed(struct routes *all, const struct ip_config *ip, uint32_t index, struct err *e)
+{
+	struct route_spec link = {
+		.dst = {ip->gateway, ip_bits(&ip->gateway)},
+		.src = ip->address.ip,
+		.index = index,
+		.scope = RT_SCOPE_LINK,
+	};
+	struct route_spec network = {
+		.dst = {prefix_network(&ip->address), ip->address.len},
+		.gw = ip->gateway,
+		.src = ip->address.ip,
+		.index = index,
+	};
+
+	if (!has_spec(all, &link.dst) && add_spec(all, &link, e))
+		return -1;
+	if (ip->address.len == ip_bits(&ip->address.ip) || has_spec(all, &network.dst))
+		return 0;
+	return add_spec(all, &network, e);
+}
+
+static int collect_routes(
+	struct routes *all, const struct ifsetup *s, const struct result *r, struct err *e)
+{
+	for (size_t i = 0; s->routed && i < r->ips_len; i++)
+		if (has_link(&r->ips[i]) && add_routed(all, &r->ips[i], s->index, e))
+			return -1;
 	for (size_t i = 0; i < r->routes_len; i++) {
 		struct route_spec spec = as_spec(&r->routes[i], r, s->index);
 
-		route_put(req, &spec, 0);
+		if (add_spec(all, &spec, e))
+			return -1;
 	}
+	return 0;
+}
+
+static void put_routes(struct nl_req *req, const struct routes *all)
+{
+	for (size_t i = 0; i < all->len; i++)
+		route_put(req, &all->list[i], 0);
 }
 
 /* ---- sending ---- */
 
+/* What is sent: the addresses, the link up, the routes. */
+struct plan {
+	const struct ifsetup *setup;
+	const struct result *result;
+	struct routes routes;
+	size_t addresses;
+};
+
 /* Which of the messages was refused, in words. */
-static int refused(int sys, const char *ext, size_t failed, size_t addresses,
-	const struct ifsetup *s, const struct result *r, struct err *e)
+static int refused(const struct plan *p, int sys, const char *ext, size_t failed, struct err *e)
 {
+	const char *ifname = p->setup->ifname;
 	char dst[PREFIX_STRLEN], gw[IP_STRLEN];
+	const struct route_spec *route;
 
-	if (failed < addresses) {
-		err_sys(e, sys, ERR_SYSTEM, "failed to add IP addr %s to \"%s\"",
-			prefix_format(&nth_address(r, failed)->address, dst), s->ifname);
-	} else if (failed == addresses) {
-		err_sys(e, sys, ERR_SYSTEM, "failed to set \"%s\" UP", s->ifname);
-	} else {
-		const struct route *route = &r->routes[failed - addresses - 1];
-		struct route_spec spec = as_spec(route, r, s->index);
-
-		err_sys(e, sys, ERR_SYSTEM, "failed to add route '%s via %s dev %s'",
-			prefix_format(&route->dst, dst),
-			spec.gw.family ? ip_format(&spec.gw, gw) : "<nil>", s->ifname);
-	}
-	return *ext ? err_detail(e, "%s", ext) : -1;
+	if (failed < p->addresses)
+		return err_kernel(e, sys, ext, ERR_SYSTEM, "failed to add IP addr %s to \"%s\"",
+			prefix_format(&nth_address(p->result, failed)->address, dst), ifname);
+	if (failed == p->addresses)
+		return err_kernel(e, sys, ext, ERR_SYSTEM, "failed to set \"%s\" UP", ifname);
+	route = &p->routes.list[failed - p->addresses - 1];
+	return err_kernel(e, sys, ext, ERR_SYSTEM, "failed to add route '%s via %s dev %s'",
+		prefix_format(&route->dst, dst),
+		route->gw.family ? ip_format(&route->gw, gw) : "<nil>", ifname);
 }
 
-static int send_all(const struct sandbox *sb, struct nl_req *req, size_t skipped, size_t addresses,
-	const struct ifsetup *s, const struct result *r, struct err *e)
+/* skipped: how many messages of the plan were sent before. */
+static int send_part(const struct sandbox *sb, const struct plan *p, struct nl_req *req,
+	size_t skipped, struct err *e)
 {
 	char ext[256];
 	int failed = 0, ret = nl_ack(sb->nl, req, ext, sizeof(ext), &failed);
 
-	if (!ret)
-		return 0;
-	return refused(-ret, ext, skipped + (size_t)failed, addresses, s, r, e);
+	return ret ? refused(p, -ret, ext, skipped + (size_t)failed, e) : 0;
 }
 
 /* ---- duplicate address detection ---- */
@@ -272,22 +342,25 @@ int ifsetup(
 	const struct sandbox *sb, const struct ifsetup *s, const struct result *r, struct err *e)
 {
 	struct knobs knobs = {s->ifname, any_ipv6(r), s->dad};
+	autospecs routes = {0};
+	struct plan plan = {.setup = s, .result = r};
 	autoreq req = {0};
-	size_t addresses;
+	size_t sent = 0;
 
-	if (check_indexes(r, s->ifname, e) || check_routes(r, e))
+	if (check_indexes(r, s->ifname, e) || check_routes(r, e) ||
+		collect_routes(&routes, s, r, e))
 		return -1;
 	if (netns_run(sb->netns, set_knobs, &knobs, e))
 		return -1;
-	addresses = put_addresses(&req, s, r);
+	plan.routes = routes;
+	plan.addresses = put_addresses(&req, s, r);
 	if (s->dad && knobs.ipv6) {
-		if (send_all(sb, &req, 0, addresses, s, r, e) || settle(sb, s, e))
+		if (send_part(sb, &plan, &req, 0, e) || settle(sb, s, e))
 			return -1;
-		put_routes(&req, s, r);
-		return send_all(sb, &req, addresses + 1, addresses, s, r, e);
+		sent = plan.addresses + 1;
 	}
-	put_routes(&req, s, r);
-	return send_all(sb, &req, 0, addresses, s, r, e);
+	put_routes(&req, &routes);
+	return send_part(sb, &plan, &req, sent, e);
 }
 
 void ifsetup_announce(const struct sandbox *sb, uint32_t index, const uint8_t mac[static 6])

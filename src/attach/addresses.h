@@ -12,6 +12,9 @@ struct ifsetup {
 	const char *ifname;
 	uint32_t index;
 	bool dad; /* duplicate address detection for the IPv6 addresses; waits for its end */
+	/* No address has neighbours: the gateway is the only one on the link, and the networks of
+	 * the addresses are behind it. */
+	bool routed;
 };
 
 /* Gives the interface the result's addresses, brings it up, adds the routes; a route without

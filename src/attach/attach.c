@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* RFC 8200, section 5. */
+#define IPV6_MIN_MTU 1280
+
 static void attach_free(struct attach *a)
 {
 	attach_conf_free(&a->conf);
@@ -83,16 +86,27 @@ static int check_expressible(const struct attach *a, struct err *e)
 		       : 0;
 }
 
+static int add_entry(struct attach *a, const char *name, const uint8_t mac[static 6],
+	const char *sandbox, uint32_t mtu, struct err *e)
+{
+	char text[MAC_STRLEN];
+	struct iface *entry = result_add_iface(a->result, name, mac_format(mac, text), sandbox, e);
+
+	if (!entry)
+		return -1;
+	iface_set_mtu(entry, a->req->version, mtu);
+	return 0;
+}
+
 int attach_add_entry(struct attach *a, struct err *e)
 {
-	char mac[MAC_STRLEN];
-	struct iface *iface = result_add_iface(
-		a->result, a->req->ifname, mac_format(a->link.mac, mac), a->req->netns, e);
+	return add_entry(a, a->req->ifname, a->link.mac, a->req->netns, a->link.mtu, e);
+}
 
-	if (!iface)
-		return -1;
-	iface->mtu = a->link.mtu;
-	return 0;
+int attach_add_host_entry(struct attach *a, const char *name, const uint8_t mac[static 6],
+	uint32_t mtu, struct err *e)
+{
+	return add_entry(a, name, mac, NULL, mtu, e);
 }
 
 static int add_entries(struct attach *a, struct err *e)
@@ -138,11 +152,6 @@ static struct prefix *own_addresses(const struct attach *a, size_t *len, struct 
 	return list;
 }
 
-static const struct ipmasq_gateway *via_port(const struct attach *a)
-{
-	return a->via.bridge ? &a->via : NULL;
-}
-
 static int masquerade(struct attach *a, struct err *e)
 {
 	autofree struct prefix *list = NULL;
@@ -151,14 +160,34 @@ static int masquerade(struct attach *a, struct err *e)
 	if (!a->conf.ip_masq)
 		return 0;
 	list = own_addresses(a, &len, e);
-	if (!list || ipmasq_add(&a->req->owner, list, len, via_port(a), e))
+	if (!list || ipmasq_add(&a->req->owner, list, len, e))
 		return -1;
 	return undo_push(&a->reply->undo, undo_masq, NULL, (void *)&a->req->owner, e);
 }
 
+/* The kernel takes IPv6 off such a link and then knows none of its settings. */
+static int check_mtu(const struct attach *a, struct err *e)
+{
+	for (size_t i = 0; i < a->result->ips_len; i++) {
+		const struct prefix *p = &a->result->ips[i].address;
+		char text[PREFIX_STRLEN];
+
+		if (p->ip.family == AF_INET6 && a->link.mtu && a->link.mtu < IPV6_MIN_MTU)
+			return err_set(e, ERR_INVALID_CONFIG,
+				"mtu %u of \"%s\" is too small for IPv6 address %s, which needs %d",
+				a->link.mtu, a->req->ifname, prefix_format(p, text), IPV6_MIN_MTU);
+	}
+	return 0;
+}
+
 static int add_layer3(struct attach *a, struct err *e)
 {
-	struct ifsetup setup = {a->req->ifname, a->link.index, a->dad};
+	struct ifsetup setup = {
+		.ifname = a->req->ifname,
+		.index = a->link.index,
+		.dad = a->dad,
+		.routed = a->routed,
+	};
 	struct result *r = a->result;
 
 	if (delegate_add(a->req, a->conf.ipam, &a->reply->undo, r, e))
@@ -166,7 +195,7 @@ static int add_layer3(struct attach *a, struct err *e)
 	if (!r->ips_len)
 		return err_set(e, ERR_PLUGIN, "IPAM plugin returned missing IP config");
 	result_drop_ifaces(r);
-	if (add_entries(a, e))
+	if (check_mtu(a, e) || add_entries(a, e))
 		return -1;
 	assign_addresses(a);
 	if (call(a->type->complete, a, e) || ifsetup(&a->sb, &setup, r, e))
@@ -289,7 +318,7 @@ static int check_masquerade(const struct attach *a, struct err *e)
 	if (!a->conf.ip_masq || !a->conf.ipam)
 		return 0;
 	list = own_addresses(a, &len, e);
-	return list ? ipmasq_check(&a->req->owner, list, len, via_port(a), e) : -1;
+	return list ? ipmasq_check(&a->req->owner, list, len, e) : -1;
 }
 
 int attach_check(const struct request *req, struct err *e)
@@ -312,33 +341,12 @@ int attach_check(const struct request *req, struct err *e)
 	return check_masquerade(&a, e);
 }
 
-/* Whether the kernel can make the container's link. */
-static int check_kernel(const struct attach *a, struct err *e)
-{
-	const struct link_kind *kind = a->type->kind;
-	autonl *nl = NULL;
-	int ret;
-
-	if (!kind)
-		return 0;
-	if (nl_open(&nl, NETLINK_ROUTE, e))
-		return -1;
-	ret = link_kind_known(nl, kind);
-	if (!ret)
-		return err_set(e, ERR_NOT_AVAILABLE,
-			"%s is not available: the kernel lacks links of kind %s (module %s)",
-			a->req->applet->name, kind->name, kind->name);
-	return ret < 0 ? err_sys(e, -ret, ERR_SYSTEM, "failed to ask for links of kind %s",
-				 kind->name)
-		       : 0;
-}
-
 int attach_status(const struct request *req, struct err *e)
 {
 	autoattach a = attach_of(req);
 
-	if (read_conf(&a, e) || check_kernel(&a, e) || call(a.type->status, &a, e) ||
-		(a.conf.ip_masq && a.conf.ipam && ipmasq_status(via_port(&a), e)))
+	if (read_conf(&a, e) || call(a.type->status, &a, e) ||
+		(a.conf.ip_masq && a.conf.ipam && ipmasq_status(e)))
 		return -1;
 	return a.conf.ipam ? delegate_call(req, a.conf.ipam, VERB_STATUS, e) : 0;
 }

@@ -39,7 +39,7 @@
  *         none needs the namespace, prevResult, or more of the config than ipam.type.
  * CHECK   keys, CONF, prevResult, the namespace, the master, IPAM; the container's entry, the kind,
  *         MAC address and state of its link; CHECK; addresses and routes; masquerading.
- * STATUS  keys, CONF; whether the kernel has the kind; STATUS, masquerading, IPAM.
+ * STATUS  keys, CONF, STATUS, masquerading, IPAM.
  * GC      COLLECT, masquerading, IPAM. Of the config only what COLLECT reads.
  *
  * A failing ADD is undone by what was pushed on reply->undo: whoever makes something pushes its
@@ -49,7 +49,6 @@
 #include "attach/conf.h"
 #include "attach/sandbox.h"
 #include "cni/applet.h"
-#include "filter/masquerade.h"
 #include "netlink/kind.h"
 #include "netlink/link.h"
 #include "json/keys.h"
@@ -67,13 +66,10 @@ struct attach {
 	struct link link;        /* the container's: filled in by ATTACH, or found by CHECK */
 	bool up;                 /* ATTACH is to leave the container's link up: nobody does later */
 
-	/* Where masquerading has to know that the gateway is not the bridge itself: the bridge is
-	 * set by CONF, NULL elsewhere, the MAC address by HOST and CHECK. */
-	struct ipmasq_gateway via;
-
 	/* Wishes of CONF. */
 	bool disabled; /* the container's link stays down, and nobody waits for it */
 	bool dad;      /* IPv6 addresses go through duplicate address detection */
+	bool routed;   /* the networks of the addresses are behind the gateway, see addresses.h */
 };
 
 /* Returns 0, or -1 with e set. */
@@ -107,6 +103,10 @@ struct attach_type {
 /* Appends the entry of the container's link to the result: what `entries` does where it is NULL,
  * and the last thing it does elsewhere. */
 int attach_add_entry(struct attach *a, struct err *e);
+
+/* Appends the entry of a link of the host: what `entries` does before that. */
+int attach_add_host_entry(struct attach *a, const char *name, const uint8_t mac[static 6],
+	uint32_t mtu, struct err *e);
 
 /* The verbs, which find the type through the request's applet. */
 int attach_add(const struct request *req, struct reply *reply, struct err *e);

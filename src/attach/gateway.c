@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <string.h>
 
 /* ---- the result ---- */
 
@@ -82,12 +84,28 @@ static int scan(struct nl *nl, const struct link *l, struct conflict *c, struct 
 static int put(struct nl *nl, const struct link *l, const struct prefix *gw, struct err *e)
 {
 	char text[PREFIX_STRLEN];
-	int ret = addr_add(nl, l->index, gw, true);
+	int ret = addr_add(nl, l->index, gw, IFA_F_NODAD);
 
 	return ret && ret != -EEXIST
 		       ? err_sys(e, -ret, ERR_SYSTEM, "failed to set bridge addr: %s on \"%s\"",
 				 prefix_format(gw, text), l->name)
 		       : 0;
+}
+
+int gateway_check_ipv6(const char *ifname, const struct ip *gateway, struct err *e)
+{
+	char path[64], value[8] = "", text[IP_STRLEN];
+	int ret;
+
+	if (gateway->family != AF_INET6)
+		return 0;
+	snprintf(path, sizeof(path), "net/ipv6/conf/%s/disable_ipv6", ifname);
+	ret = sysctl_get(path, value, sizeof(value));
+	if (!ret && !strcmp(value, "0"))
+		return 0;
+	err_set(e, ERR_SYSTEM, "IPv6 is disabled on \"%s\" of the host, which gateway %s needs",
+		ifname, ip_format(gateway, text));
+	return ret ? err_detail(e, "this kernel has no %s", path) : err_detail(e, "%s is 1", path);
 }
 
 int gateway_add(struct nl *nl, const struct link *l, const struct prefix *gw, bool force,
@@ -106,7 +124,7 @@ int gateway_add(struct nl *nl, const struct link *l, const struct prefix *gw, bo
 			"failed to set bridge addr: \"%s\" already has an IP address different "
 			"from %s: %s",
 			l->name, prefix_format(gw, want), prefix_format(&found.other, have));
-	if (put(nl, l, gw, e))
+	if (gateway_check_ipv6(l->name, &gw->ip, e) || put(nl, l, gw, e))
 		return -1;
 	*added = true;
 	return 0;
@@ -115,7 +133,9 @@ int gateway_add(struct nl *nl, const struct link *l, const struct prefix *gw, bo
 /* The new address is there before the old ones go, so that running containers are never without
  * their gateway; but the kernel deletes it along with an older address of the same network, then it
  * is put back. */
-int gateway_replace(struct nl *nl, const struct link *l, const struct prefix *gw, struct err *e)
+int gateway_replace(struct nl *nl, const struct link *l, const struct prefix *gw,
+	int (*keep)(const struct prefix *former, void *arg, struct err *e), void *arg,
+	struct err *e)
 {
 	struct conflict found = {.want = gw};
 	char text[PREFIX_STRLEN];
@@ -123,8 +143,11 @@ int gateway_replace(struct nl *nl, const struct link *l, const struct prefix *gw
 	if (scan(nl, l, &found, e))
 		return -1;
 	while (found.other.ip.family) {
-		int ret = addr_del(nl, l->index, &found.other);
+		int ret = keep(&found.other, arg, e);
 
+		if (ret)
+			return -1;
+		ret = addr_del(nl, l->index, &found.other);
 		if (ret && ret != -EADDRNOTAVAIL)
 			return err_sys(e, -ret, ERR_SYSTEM,
 				"failed to set bridge addr: could not remove %s from \"%s\"",
@@ -133,6 +156,14 @@ int gateway_replace(struct nl *nl, const struct link *l, const struct prefix *gw
 			return -1;
 	}
 	return 0;
+}
+
+void gateway_ignore_routers(const char *ifname, int (*set)(const char *path, const char *value))
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "net/ipv6/conf/%s/accept_ra", ifname);
+	set(path, "0");
 }
 
 int gateway_forward(uint8_t family, struct err *e)

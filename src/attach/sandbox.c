@@ -1,6 +1,7 @@
 #include "attach/sandbox.h"
 
 #include "base/cleanup.h"
+#include "cni/names.h"
 #include "netlink/link.h"
 
 #include <errno.h>
@@ -43,8 +44,13 @@ int sandbox_try(struct sandbox *s, const struct request *req, bool *there, struc
 int sandbox_name_free(const struct sandbox *s, const char *kind, const char *ifname, struct err *e)
 {
 	struct link there;
-	int ret = link_get(s->nl, ifname, &there);
+	int ret;
 
+	if (ifname_is_template(ifname))
+		return err_set(e, ERR_INVALID_ENVIRONMENT,
+			"interface name \"%s\": a name with %% is a template to the kernel",
+			ifname);
+	ret = link_get(s->nl, ifname, &there);
 	if (ret == -ENODEV)
 		return 0;
 	if (ret)

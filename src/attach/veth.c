@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "filter/change.h"
 #include "netlink/kind.h"
+#include "netlink/netns.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -91,17 +92,47 @@ static int try_create(const struct sandbox *sb, const struct owner *owner,
 	return ret == -EEXIST ? -EALREADY : ret;
 }
 
+/* Whether the pair's other end is in a namespace that lives, but not in this one. Of one that is
+ * being taken down the kernel gives no ID, as if the end were on the host. 1, 0 or -errno. */
+static int lives_elsewhere(const struct sandbox *sb, const struct link *pair)
+{
+	struct link end;
+	int32_t here;
+	int ret;
+
+	if (pair->peer_netnsid >= 0) {
+		ret = netns_id(sb->host, sb->netns, &here);
+		return ret ? ret : here != pair->peer_netnsid;
+	}
+	ret = link_get_index(sb->host, pair->peer, &end);
+	return ret ? (ret == -ENODEV ? 0 : ret) : end.peer == pair->index;
+}
+
 /* There is a link with this attachment's name or marks. When the container's end is there another
- * ADD has just made it; otherwise it is left over from one that was killed, and goes. Returns 0,
- * -errno, or 1 with e set. */
+ * ADD has just made it; when it is in another living namespace, that container has it; otherwise it
+ * is left over from an ADD that was killed, and goes. Returns 0, -errno, or 1 with e set. */
 static int remove_leftover(const struct sandbox *sb, const struct owner *owner,
 	const struct veth_spec *spec, struct err *e)
 {
+	char altname[OWNER_ALTNAME];
+	struct link pair;
 	int ret;
 
 	if (sandbox_name_free(sb, "veth", spec->ifname, e))
 		return 1;
-	ret = delete_marked(sb->host, owner);
+	owner_altname(owner, altname);
+	ret = link_get(sb->host, altname, &pair);
+	if (!ret)
+		ret = lives_elsewhere(sb, &pair);
+	if (ret > 0) {
+		err_set(e, ERR_CONFLICT,
+			"network \"%s\", container \"%s\", interface %s: attached already, in another "
+			"namespace (\"%s\" on the host)",
+			owner->network, owner->id, owner->ifname, pair.name);
+		return 1;
+	}
+	if (!ret)
+		ret = link_del(sb->host, pair.index);
 	return ret == -ENODEV ? 0 : ret;
 }
 
@@ -177,7 +208,7 @@ int veth_create(const struct sandbox *sb, const struct owner *owner, const struc
 	int ret;
 
 	*v = (struct veth){0};
-	ret = mac_random(v->host_mac);
+	ret = mac_random_port(v->host_mac);
 	if (!ret && !spec->mac)
 		ret = mac_random(v->inside.mac);
 	if (ret)

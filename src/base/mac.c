@@ -43,3 +43,11 @@ int mac_random(uint8_t out[static 6])
 	out[0] = (uint8_t)((out[0] | 2) & ~1);
 	return 0;
 }
+
+int mac_random_port(uint8_t out[static 6])
+{
+	int ret = mac_random(out);
+
+	out[0] = 0xfe;
+	return ret;
+}

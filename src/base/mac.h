@@ -16,3 +16,7 @@ const char *mac_format(const uint8_t mac[static 6], char out[static MAC_STRLEN])
 /* Makes a locally administered unicast address. Returns 0, or -errno when the kernel gives no
  * random bytes (a seccomp filter may forbid them). */
 int mac_random(uint8_t out[static 6]);
+
+/* The same for a bridge port: fe:…, so that it is never the lowest. A bridge takes over the lowest
+ * address of its ports unless one was set, and its own would change as containers come and go. */
+int mac_random_port(uint8_t out[static 6]);

@@ -68,3 +68,8 @@ const char *ifname_invalid(const char *name, const char **details)
 		odd |= (unsigned char)*s < ' ' || *s == 0x7f;
 	return odd ? "interface name contains control characters or is not UTF-8" : NULL;
 }
+
+bool ifname_is_template(const char *name)
+{
+	return strchr(name, '%');
+}

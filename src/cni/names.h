@@ -10,3 +10,7 @@ bool name_valid(const char *name);
  * characters, UTF-8. NULL when fine, else the text of the error; *details is set to an addition to
  * it, or NULL. */
 const char *ifname_invalid(const char *name, const char **details);
+
+/* Whether the kernel would take the name of a new link for a template ("eth%d") and choose another.
+ * No link has such a name. */
+bool ifname_is_template(const char *name);

@@ -18,22 +18,24 @@ static void put_addr(
 	nl_put_ip(req, IFA_ADDRESS, &p->ip);
 }
 
-void addr_put(struct nl_req *req, uint32_t index, const struct prefix *p, bool nodad)
+void addr_put(struct nl_req *req, uint32_t index, const struct prefix *p, uint32_t flags)
 {
 	struct ip last = prefix_last(p);
 
 	put_addr(req, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, index, p);
 	if (p->ip.family == AF_INET && p->len < 31)
 		nl_put_ip(req, IFA_BROADCAST, &last);
-	if (p->ip.family == AF_INET6 && nodad)
-		nl_put_u32(req, IFA_FLAGS, IFA_F_NODAD);
+	if (p->ip.family == AF_INET)
+		flags &= ~(uint32_t)IFA_F_NODAD;
+	if (flags)
+		nl_put_u32(req, IFA_FLAGS, flags);
 }
 
-int addr_add(struct nl *nl, uint32_t index, const struct prefix *p, bool nodad)
+int addr_add(struct nl *nl, uint32_t index, const struct prefix *p, uint32_t flags)
 {
 	autoreq req = {0};
 
-	addr_put(&req, index, p, nodad);
+	addr_put(&req, index, p, flags);
 	return nl_ack(nl, &req, NULL, 0, NULL);
 }
 

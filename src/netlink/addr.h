@@ -5,16 +5,17 @@
 #include "base/ip.h"
 #include "netlink/nl.h"
 
-#include <stdbool.h>
+#include <linux/if_addr.h>
 #include <stdint.h>
 
 /* Appends the message that adds an address: scope global, and the broadcast address for IPv4
- * prefixes shorter than /31. nodad: skip duplicate address detection (IPv6). Refused with -EEXIST
+ * prefixes shorter than /31. flags: IFA_F_NODAD skips duplicate address detection (IPv6, else
+ * without effect), IFA_F_NOPREFIXROUTE makes no route to the address's network. Refused with -EEXIST
  * when the link has it already. */
-void addr_put(struct nl_req *req, uint32_t index, const struct prefix *p, bool nodad);
+void addr_put(struct nl_req *req, uint32_t index, const struct prefix *p, uint32_t flags);
 
 /* At once; 0 or -errno. */
-int addr_add(struct nl *nl, uint32_t index, const struct prefix *p, bool nodad);
+int addr_add(struct nl *nl, uint32_t index, const struct prefix *p, uint32_t flags);
 int addr_del(struct nl *nl, uint32_t index, const struct prefix *p);
 
 struct addr {

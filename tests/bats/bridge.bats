@@ -349,7 +349,7 @@ versioned() { VERSION=$1 dual '{"isDefaultGateway":true,"dns":{"nameservers":["1
 		add c1 "$(versioned $v)"
 		is 'keys' '["cniVersion","dns","interfaces","ips","routes"]'
 		is .cniVersion "\"$v\""
-		is '[.interfaces[] | keys]' '[["mac","name"],["mac","name"],["mac","name","sandbox"]]'
+		is '[.interfaces[] | del(.mtu) | keys]' '[["mac","name"],["mac","name"],["mac","name","sandbox"]]'
 		is .ips '[{"address":"10.1.0.2/24","gateway":"10.1.0.1","interface":2},
 			{"address":"fd00:1::2/64","gateway":"fd00:1::1","interface":2}]'
 		is .routes '[{"dst":"0.0.0.0/0","gw":"10.1.0.1"},{"dst":"::/0","gw":"fd00:1::1"}]'

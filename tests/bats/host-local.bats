@@ -1,10 +1,37 @@
-# host-local: addresses from ranges, kept in files: what a config says, and the verbs.
+# host-local: addresses from ranges, kept in files. Every test starts with an empty store in
+# /var/lib/cni/networks; the namespaces of the containers need not exist for it.
 
 load helpers
-load host-local
 
-setup() { host_local_setup; }
+setup() {
+	need_applet host-local
+	sandbox
+	store=/var/lib/cni/networks/net
+	go=
+	for d in /usr/lib/cni /usr/libexec/cni /opt/cni/bin; do
+		[ -x $d/host-local ] && [ ! -L $d/host-local ] && go=$d/host-local && break
+	done
+	export CONF='{"ranges": [[{"subnet": "10.1.2.0/24"}]]}'
+}
 teardown() { sandbox_end; }
+
+# conf [IPAM] [TOP]: a config with these members of "ipam" and these at the top.
+conf() {
+	jq -nc --argjson ipam "${1:-$CONF}" --argjson top "${2:-"{}"}" \
+		'{cniVersion: "1.0.0", name: "net", type: "ptp", ipam: ({type: "host-local"} + $ipam)} + $top'
+}
+
+# The names in the store that are addresses, sorted.
+leases() { host sh -c "cd $store 2>/dev/null && ls | grep -v -e ^lock -e ^last_" | sort | xargs; }
+
+# All names and contents of the store.
+state() { host sh -c "cd $store 2>/dev/null && ls -A && tail -n +1 *"; }
+
+# lease ADDR CONTENT, in printf's notation.
+lease() { host sh -c "mkdir -p $store && printf '$2' >$store/$1"; }
+
+add() { ok ADD host-local "$1" "${2:-eth0}" <<<"${3:-$(conf)}"; }
+del() { ok DEL host-local "$1" "${2:-eth0}" <<<"${3:-$(conf)}"; }
 
 # ---- ADD --------------------------------------------------------------------------------------
 
@@ -590,4 +617,275 @@ gc() { ok GC host-local '' <<<"$(conf '{}' '{"cniVersion": "1.1.0", '"$1"'}')"; 
 	host mount --bind $store $store
 	host mount -o remount,bind,ro $store
 	fails 50 'cannot write to lease store' STATUS host-local '' <<<"$c"
+}
+
+# ---- other people's files ---------------------------------------------------------------------
+
+@test "anything named like an address blocks it" {
+	lease 10.1.2.2 'somebody\n'
+	host mkdir $store/10.1.2.3
+	host ln -s nowhere $store/10.1.2.4
+	lease 10.1.2.5 'c1\neth0'
+	lease 010.1.2.6 x
+	lease .10.1.2.6.tmp x
+	add c1
+	is '.ips[0].address' '10.1.2.6/24'
+}
+
+@test "an empty lease is what a crash left: the address is free" {
+	only_cnibox "in Go it is lost for ever"
+	local c
+	c=$(conf '{"ranges": [[{"subnet": "10.1.2.0/29"}]]}')
+	lease 10.1.2.2 ''
+	add c1 eth0 "$c"
+	is '.ips[0].address' '10.1.2.2/29'
+	same lease c1 "$(host head -n 1 $store/10.1.2.2 | tr -d '\r')"
+	lease 10.1.2.5 ''
+	ok ADD host-local c2 <<<"$(jq -c '.args.cni.ips = ["10.1.2.5"]' <<<"$c")"
+	is '.ips[0].address' '10.1.2.5/29'
+}
+
+@test "leases made and removed behind our back count at once" {
+	add c1
+	lease 10.1.2.3 'other\r\neth0'
+	add c2
+	is '.ips[0].address' '10.1.2.4/24'
+	ok CHECK host-local other <<<"$(conf)"
+	del other
+	host rm $store/10.1.2.2
+	fails 101 'Failed to find' CHECK host-local c1 <<<"$(conf)"
+	add c1
+	lease 10.1.2.9 'c3\r\neth0'
+	fails 102 '10.1.2.9 has been allocated to c3, duplicate allocation' ADD host-local c3 <<<"$(conf)"
+}
+
+@test "a lease rewritten in place is never freed for its old holder" {
+	add c1
+	add c2
+	lease 10.1.2.2 'c9\r\neth0'
+	del c1
+	same leases '10.1.2.2 10.1.2.3' "$(leases)"
+	del c9
+	same leases 10.1.2.3 "$(leases)"
+}
+
+@test "a store that is removed and made again is a new one" {
+	add c1
+	add c2
+	host rm -r $store
+	add c3
+	is '.ips[0].address' '10.1.2.2/24'
+	fails 101 'Failed to find' CHECK host-local c1 <<<"$(conf)"
+}
+
+# ---- the index --------------------------------------------------------------------------------
+
+@test "an index that is missing, cut, wrong or not possible changes no answer" {
+	only_cnibox "there is none in Go"
+	local how i=2 file
+	add c$i
+	for how in 'rm $1' 'truncate -s 100 $1' ': >$1' 'truncate -s +4096 $1' \
+		'head -c 20000 /dev/urandom >$1' 'dd if=/dev/urandom of=$1 bs=64 count=8 seek=3 conv=notrunc' \
+		'dd if=/dev/zero of=$1 bs=64 count=100 seek=2 conv=notrunc' 'rm $1; mkdir $1' \
+		'rm -r /run/cnibox/host-local; touch /run/cnibox/host-local' \
+		'rm -r /run/cnibox; mount -t tmpfs -o ro none /run; echo $1'; do
+		file=$(host sh -c 'echo /run/cnibox/host-local/*.index')
+		host sh -c "$how" sh "$file" 2>/dev/null
+		ok CHECK host-local c$i <<<"$(conf)"
+		fails 102 duplicate ADD host-local c$i <<<"$(conf)"
+		i=$((i + 1))
+		add c$i
+		is '.ips[0].address' "10.1.2.$i/24"
+		add gone$i
+		del gone$i
+		lease last_reserved_ip.0 10.1.2.$i
+	done
+	same 'rounds' 12 $i
+}
+
+@test "the index is private and goes unnoticed" {
+	only_cnibox "there is none in Go"
+	add c1
+	same 'mode of the index' 600 "$(host sh -c 'stat -c %a /run/cnibox/host-local/*.index')"
+	del c1
+	same 'store' 'last_reserved_ip.0 lock' "$(host ls -A $store | xargs)"
+	nothing_left
+}
+
+@test "a call changes no more of the store than one lease and the marker" {
+	only_cnibox "the Go plugin looks at every lease"
+	lease 10.1.2.200 'x\r\neth0'
+	add c1
+	CNIBOX_TRACE=$T/trace add c2
+	same steps "write lease, lock, lease 10.1.2.3, write last_reserved_ip.0" \
+		"$(awk -F' [|] ' '$2 == "file" {printf "%s%s", s, $3; s = ", "}' "$T/trace")"
+}
+
+# ---- reboots ----------------------------------------------------------------------------------
+
+# reboot NAME: leases are from now on of another boot. What is in /run goes.
+reboot() {
+	printf '%s-2222-4333-8444-555555555555\n' "$1" >"$T/boot-$1"
+	host mount --bind "$T/boot-$1" /proc/sys/kernel/random/boot_id
+	host rm -rf /run/cnibox/host-local
+}
+
+@test "an address held since an earlier boot is used when no other is left, in order" {
+	only_cnibox "Go has no record of the boot"
+	local c id
+	c=$(conf '{"ranges": [[{"subnet": "10.1.2.0/29"}]]}')
+	reboot 11111111
+	for id in a b c; do
+		add $id eth0 "$c"
+	done
+	reboot 22222222
+	add d eth0 "$c"
+	is '.ips[0].address' 10.1.2.5/29
+	add e eth0 "$c"
+	is '.ips[0].address' 10.1.2.6/29
+	ok STATUS host-local '' <<<"$(jq -c '.cniVersion = "1.1.0"' <<<"$c")"
+	fails 50 'no IP addresses available' ADD host-local f <<<"$(jq -c '.ipam.bootReclaim = false' <<<"$c")"
+	fails 50 'no IP addresses available' STATUS host-local '' \
+		<<<"$(jq -c '.cniVersion = "1.1.0" | .ipam.bootReclaim = false' <<<"$c")"
+	for id in f:2 g:3 h:4; do
+		add ${id%:*} eth0 "$c"
+		is '.ips[0].address' "10.1.2.${id#*:}/29"
+	done
+	fails 50 'no IP addresses available' ADD host-local i <<<"$c"
+	# The former holder is gone for good: its late DEL frees nothing.
+	del a eth0 "$c"
+	same leases '10.1.2.2 10.1.2.3 10.1.2.4 10.1.2.5 10.1.2.6' "$(leases)"
+}
+
+@test "an address held since an earlier boot may be requested" {
+	only_cnibox "Go has no record of the boot"
+	local c
+	c=$(conf "$CONF" '{"args": {"cni": {"ips": ["10.1.2.2"]}}}')
+	reboot 11111111
+	add old
+	reboot 22222222
+	fails 102 'not available' ADD host-local new <<<"$(jq -c '.ipam.bootReclaim = false' <<<"$c")"
+	add new eth0 "$c"
+	is '.ips[0].address' 10.1.2.2/24
+	fails 102 'not available' ADD host-local newer <<<"$c"
+}
+
+@test "after a reboot an attachment gets its address again" {
+	only_cnibox "in Go a container that is started again is a duplicate until DEL"
+	reboot 11111111
+	add c1
+	add c2
+	reboot 22222222
+	fails 102 duplicate ADD host-local c1 <<<"$(conf | jq -c '.ipam.bootReclaim = false')"
+	add c1
+	is '.ips[0].address' 10.1.2.2/24
+	same leases '10.1.2.2 10.1.2.3' "$(leases)"
+	fails 102 duplicate ADD host-local c1 <<<"$(conf)"
+}
+
+@test "leases of unknown age are not reclaimed until a boot later" {
+	only_cnibox "Go has no record of the boot"
+	local c
+	c=$(conf '{"ranges": [[{"subnet": "10.1.2.0/30"}]]}')
+	reboot 11111111
+	lease 10.1.2.2 'go\r\neth0'
+	fails 50 'no IP addresses' ADD host-local c1 <<<"$c"
+	reboot 22222222
+	add c1 eth0 "$c"
+	reboot 33333333
+	lease 10.1.2.2 'a note, not a lease'
+	fails 50 'no IP addresses' ADD host-local c2 <<<"$c"
+}
+
+# ---- with the Go plugin on one store ----------------------------------------------------------
+
+need_go() {
+	only_cnibox "nothing to compare with"
+	[ -n "$go" ] || skip "no Go plugin here"
+}
+
+@test "what Go gave we know, and the other way round" {
+	need_go
+	local c
+	c=$(conf '{"ranges": [[{"subnet": "10.1.2.0/24"}], [{"subnet": "fd00:0:0:1::/64", "rangeStart": "fd00:0:0:1::10"}]]}')
+	ok ADD "$go" g1 <<<"$c"
+	is '[.ips[].address]' '["10.1.2.2/24", "fd00:0:0:1::10/64"]'
+	add c1 eth0 "$c"
+	is '[.ips[].address]' '["10.1.2.3/24", "fd00:0:0:1::11/64"]'
+	ok ADD "$go" g2 <<<"$c"
+	is '[.ips[].address]' '["10.1.2.4/24", "fd00:0:0:1::12/64"]'
+	ok CHECK host-local g1 <<<"$c"
+	ok CHECK "$go" c1 <<<"$c"
+	fails 102 'duplicate allocation' ADD host-local g1 <<<"$c"
+	fails any 'duplicate allocation' ADD "$go" c1 <<<"$c"
+	del g1 eth0 "$c"
+	ok DEL "$go" c1 <<<"$c"
+	same leases '10.1.2.4 fd00:0:0:1::12' "$(leases)"
+	fails 101 'Failed to find' CHECK host-local c1 <<<"$c"
+	fails any 'Failed to find' CHECK "$go" g1 <<<"$c"
+	add c2 eth0 "$c"
+	is '[.ips[].address]' '["10.1.2.5/24", "fd00:0:0:1::13/64"]'
+	ok ADD "$go" g3 <<<"$c"
+	del g3 eth0 "$c"
+	ok DEL "$go" c2 <<<"$c"
+	del g2 eth0 "$c"
+	same leases '' "$(leases)"
+}
+
+@test "the files of both are the same, byte for byte" {
+	need_go
+	local c d
+	c=$(conf '{"ranges": [[{"subnet": "10.1.2.0/24"}], [{"subnet": "fd00::/64"}]]}')
+	for d in "$go" host-local; do
+		host rm -rf $store
+		ok ADD "$d" c1 net7 <<<"$c"
+		ok ADD "$d" c2 net7 <<<"$c"
+		ok DEL "$d" c1 net7 <<<"$c"
+		host sh -c "cd $store && for f in *; do echo \$f; od -An -tx1 \$f; done" >"$T/files-${d##*/}-$((++n))"
+		host stat -c %a $store/lock >>"$T/files-${d##*/}-$n"
+	done
+	cmp "$T"/files-*-1 "$T"/files-*-2
+}
+
+# many N PLUGIN...: N ADDs at once, the plugins in turn. Results in $T/many-*.
+many() {
+	local i n=$1
+	shift
+	for i in $(seq "$n"); do
+		conf | host env CNI_COMMAND=ADD CNI_CONTAINERID="m$i" CNI_NETNS=/run/netns/m CNI_IFNAME=eth0 \
+			CNI_PATH=/x "${@:i % $# + 1:1}" >"$T/many-$i" 2>&1 3>&- &
+	done
+	wait $(jobs -p | grep -vx "$HOLDER")
+	same 'different addresses' "$n" "$(cat "$T"/many-* | jq -r '.ips[0].address' | sort -u | wc -l)"
+	same 'leases' "$n" "$(leases | wc -w)"
+}
+
+waiting() { host grep -q "^[0-9]*: -> FLOCK .*:$1 " /proc/locks; }
+
+@test "the lock is the flock on the file lock, and it is waited for" {
+	local pid inode
+	add c1
+	inode=$(host stat -c %i $store/lock)
+	spawn host sh -c 'exec 9<$1/lock && flock 9 && echo held >$2/held
+		until [ -e $2/go ]; do sleep 0.02; done' sh $store "$T"
+	wait_for 60 test -s "$T/held"
+	cni ADD host-local c2 <<<"$(conf)" &
+	pid=$!
+	wait_for 60 waiting "$inode"
+	same leases 10.1.2.2 "$(leases)"
+	touch "$T/go"
+	wait "$pid"
+	same leases '10.1.2.2 10.1.2.3' "$(leases)"
+}
+
+@test "forty at once get forty addresses" {
+	many 40 "$CNI_PLUGIN_DIR/host-local"
+}
+
+@test "forty at once with the Go plugin get forty addresses" {
+	need_go
+	many 40 "$CNI_PLUGIN_DIR/host-local" "$go"
+	for i in $(seq 40); do
+		ok CHECK host-local m$i <<<"$(conf)"
+	done
 }
