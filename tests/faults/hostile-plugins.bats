@@ -89,7 +89,7 @@ echo "{\"cniVersion\":\"1.1.0\"}"'
 	need_applet cnitool
 	local does code
 	host sh -c 'cat >/etc/cni/net.d/net.conflist' <<<'{"cniVersion":"1.1.0","name":"net","plugins":[{"type":"other"}]}'
-	for does in 'printf "{\"cniVersion\":\"1.1.0\",\"x\":"; printf "[%.0s" $(seq 127); printf "]%.0s" $(seq 127); echo "}"' \
+	for does in 'printf "{\"cniVersion\":\"1.1.0\",\"x\":"; printf "[%.0s" $(seq 9999); printf "]%.0s" $(seq 9999); echo "}"' \
 		'printf "{\"cniVersion\":\"1.1.0\",\"x\":\""; head -c 16777100 /dev/zero | tr "\0" y; echo "\"}"'; do
 		other "cat >/dev/null; echo \$CNI_COMMAND >>$T/log; [ \"\$CNI_COMMAND\" = ADD ] || exit 0
 $does"
