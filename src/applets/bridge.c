@@ -94,9 +94,11 @@ static int conf(struct attach *a, struct err *e)
 	b->is_gateway = b->is_gateway || b->is_default_gateway;
 	a->dad = b->enabledad;
 	a->disabled = b->disabled;
-	if (portvlan_read(&b->vlans, a->req->conf, e))
+	if (portvlan_read(&b->vlans, a->req->conf, e) || check_combinations(b, a->conf.ipam, e))
 		return -1;
-	return check_combinations(b, a->conf.ipam, e);
+	if (b->is_gateway && b->vlans.vlan)
+		a->via.bridge = b->name;
+	return 0;
 }
 
 /* ---- the bridge ---- */
@@ -573,6 +575,7 @@ static int host(struct attach *a, struct err *e)
 		(ensure_vlan_link(a, &gateway, e) ||
 			attach_add_host_entry(a, gateway.name, gateway.mac, gateway.mtu, e)))
 		return -1;
+	memcpy(a->via.mac, gateway.mac, sizeof(a->via.mac));
 	return set_gateways(a, &gateway, e);
 }
 
@@ -619,13 +622,29 @@ static int check_port(struct attach *a, struct link *port, struct err *e)
 	return ifcheck_mac(entry, port, e);
 }
 
+/* For the masquerading behind it. */
+static int find_vlan_gateway(struct attach *a, struct err *e)
+{
+	const struct bridge *b = a->own;
+	struct link gateway;
+	char name[32];
+
+	if (!a->via.bridge || !a->conf.ipam)
+		return 0;
+	snprintf(name, sizeof(name), "%s.%u", b->name, b->vlans.vlan);
+	if (link_need(a->sb.host, name, &gateway, e))
+		return -1;
+	memcpy(a->via.mac, gateway.mac, sizeof(a->via.mac));
+	return 0;
+}
+
 static int check(struct attach *a, struct err *e)
 {
 	const struct bridge *b = a->own;
 	struct link port;
 
 	if (check_bridge(a, e) || check_port(a, &port, e) ||
-		portvlan_check(a->sb.host, &b->vlans, &port, e))
+		portvlan_check(a->sb.host, &b->vlans, &port, e) || find_vlan_gateway(a, e))
 		return -1;
 	return b->macspoofchk ? spoof_check(&a->req->owner, port.name, a->link.mac, e) : 0;
 }

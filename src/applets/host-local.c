@@ -2,31 +2,54 @@
  * this host. docs/host-local.md; reference/ipam.md, section 1.
  *
  * This file is the policy: what the config says and what each verb does. Ranges, leases and their
- * index are in src/store/. */
+ * index are in src/store/, what IPAM configurations have in common in src/ipam/. */
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "base/path.h"
+#include "base/vec.h"
 #include "cni/applet.h"
-#include "cni/args.h"
+#include "ipam/ipam.h"
 #include "ipam/rangeconf.h"
-#include "store/lease.h"
+#include "result/resolvconf.h"
+#include "store/marker.h"
+#include "store/store.h"
+#include "json/keys.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
 #define DEFAULT_DATA_DIR "/var/lib/cni/networks"
-#define RESOLV_CONF_MAX  (1u << 20)
-#define RESOLV_LINE_MAX  65536
 
 struct config {
+	/* As written. */
+	const char *data_dir, *resolv_conf, *name;
+	const json *routes;
+	bool reclaim;
+
 	char store[PATH_MAX];
 	struct range_sets sets;
 	struct ip_list wanted; /* requested addresses, in order, each once */
-	const char *resolv_conf;
-	const json *routes;
-	bool reclaim;
+};
+
+static const struct json_key keys[] = {
+	JSON_KEY_STR(struct config, "dataDir", data_dir),
+	JSON_KEY_STR(struct config, "resolvConf", resolv_conf),
+	JSON_KEY_ARRAY(struct config, "routes", routes),
+	JSON_KEY_BOOL(struct config, "bootReclaim", reclaim),
+	/* Read by its type only, as the Go plugin does: the network's name is at the top. */
+	JSON_KEY_STR(struct config, "name", name),
+	/* ipam/rangeconf.h */
+	JSON_KEY_KNOWN("ranges"),
+	JSON_KEY_KNOWN("subnet"),
+	JSON_KEY_KNOWN("rangeStart"),
+	JSON_KEY_KNOWN("rangeEnd"),
+	JSON_KEY_KNOWN("gateway"),
+	JSON_KEYS_END,
+};
+
+/* All that DEL and GC need: they work with a config that ADD refuses. */
+static const struct json_key place_keys[] = {
+	JSON_KEY_STR(struct config, "dataDir", data_dir),
+	JSON_KEYS_END,
 };
 
 static void config_free(struct config *c)
@@ -38,19 +61,14 @@ static void config_free(struct config *c)
 
 #define autoconfig __attribute__((cleanup(config_free))) struct config
 
-/* --- config: where the store is; all that DEL and GC need --- */
+/* --- config --- */
 
-static int read_store_path(
-	const struct request *req, const json *ipam, struct config *c, struct err *e)
+/* The directory of the network's leases. */
+static int set_store(const struct request *req, struct config *c, struct err *e)
 {
-	const char *dir = "";
-	size_t len;
+	const char *dir = c->data_dir && *c->data_dir ? c->data_dir : DEFAULT_DATA_DIR;
+	size_t len = strlen(dir);
 
-	if (json_get_str(ipam, "dataDir", &dir, e))
-		return -1;
-	if (!*dir)
-		dir = DEFAULT_DATA_DIR;
-	len = strlen(dir);
 	if (len + 1 + strlen(req->network) >= sizeof(c->store))
 		return err_set(e, ERR_INVALID_CONFIG, "dataDir is too long: %.64s...", dir);
 	memcpy(c->store, dir, len + 1);
@@ -61,207 +79,76 @@ static int read_store_path(
 	return 0;
 }
 
-static int load_store_path(const struct request *req, struct config *c, struct err *e)
+static int load_place(const struct request *req, struct config *c, struct err *e)
 {
 	const json *ipam = NULL;
 
-	if (json_get_object(req->conf, "ipam", &ipam, e))
+	if (json_get_object(req->conf, "ipam", &ipam, e) || json_read_keys(ipam, place_keys, c, e))
 		return -1;
-	return read_store_path(req, ipam, c, e);
+	return set_store(req, c, e);
 }
 
-/* --- config: ranges --- */
-
-/* Old results have room for one address of each family. */
-static int check_version(const struct config *c, const char *version, struct err *e)
+static bool ip_list_has(const struct ip_list *l, const struct ip *ip)
 {
-	size_t v4 = 0, v6 = 0;
-	int cmp;
+	for (size_t i = 0; i < l->len; i++)
+		if (!ip_cmp(&l->list[i], ip))
+			return true;
+	return false;
+}
 
-	for (size_t i = 0; i < c->sets.len; i++) {
-		if (c->sets.list[i].list[0].start.family == AF_INET)
-			v4++;
-		else
-			v6++;
+/* Requests add up, from wherever they come. A prefix means nothing here: that of the range counts.
+ */
+static int read_wanted(const struct request *req, struct config *c, struct err *e)
+{
+	const json *runtime = NULL, *args = NULL;
+	struct ip_requests all = {0};
+	autofree struct ip_request *list = NULL;
+	int ret = request_runtime_config(req, &runtime, e) || request_args_cni(req, &args, e) ||
+		  ipam_read_args_ip(req, &all, e) || ipam_read_ips(args, "args.cni", &all, e) ||
+		  ipam_read_ips(runtime, "runtimeConfig", &all, e);
+
+	list = all.list;
+	for (size_t i = 0; !ret && i < all.len; i++) {
+		const struct ip *ip = &list[i].address.ip;
+		struct ip *wanted;
+
+		if (ip_list_has(&c->wanted, ip))
+			continue;
+		wanted = vec_add(c->wanted.list, c->wanted.len);
+		if (!wanted)
+			return err_memory(e);
+		*wanted = *ip;
 	}
-	if (cni_version_cmp(version, "0.3.0", &cmp, e))
-		return -1;
-	if (cmp < 0 && (v4 > 1 || v6 > 1))
-		return err_set(e, ERR_INVALID_CONFIG,
-			"CNI version %s does not support more than 1 address per family", version);
-	return 0;
+	return ret ? -1 : 0;
 }
 
-/* --- config: requested addresses --- */
-
-static bool parse_wanted(const char *text, struct ip *out)
+static int check_version(const struct request *req, const struct config *c, struct err *e)
 {
-	struct prefix p;
+	size_t v4 = 0;
 
-	/* The prefix is allowed and means nothing: that of the range counts. */
-	if (!strchr(text, '/'))
-		return ip_parse(text, out);
-	if (!prefix_parse(text, &p))
-		return false;
-	*out = p.ip;
-	return true;
-}
-
-/* Every range set gives one. */
-#define WANTED_MAX 1024
-
-static int want(struct config *c, const struct ip *ip, struct err *e)
-{
-	struct ip *list;
-
-	for (size_t i = 0; i < c->wanted.len; i++)
-		if (!ip_cmp(&c->wanted.list[i], ip))
-			return 0;
-	if (c->wanted.len == WANTED_MAX)
-		return err_set(e, ERR_INVALID_CONFIG, "more than %d addresses", WANTED_MAX);
-	list = reallocarray(c->wanted.list, c->wanted.len + 1, sizeof(*list));
-	if (!list)
-		return err_memory(e);
-	list[c->wanted.len++] = *ip;
-	c->wanted.list = list;
-	return 0;
-}
-
-static int read_wanted(const json *parent, const char *key, struct config *c, struct err *e)
-{
-	const json *ips = NULL;
-
-	if (json_get_array(parent, "ips", &ips, e))
-		return err_wrap(e, "%s", key);
-	for (size_t i = 0; i < json_len(ips); i++) {
-		const char *text = json_str(json_at(ips, i));
-		struct ip ip;
-
-		if (!text)
-			return err_set(e, ERR_INVALID_CONFIG,
-				"%s.ips[%zu]: expected a string, found %s", key, i,
-				json_type_name(json_at(ips, i)));
-		if (!*text)
-			return err_set(e, ERR_INVALID_CONFIG, "cannot understand ip: \"\"");
-		if (!parse_wanted(text, &ip))
-			return err_set(e, ERR_INVALID_CONFIG, "invalid IP address %s", text);
-		if (want(c, &ip, e))
-			return -1;
-	}
-	return 0;
-}
-
-static int read_args(const struct request *req, struct config *c, struct err *e)
-{
-	static const char *const known[] = {"IP", NULL};
-	char *values[1] = {NULL};
-	autofree char *text = NULL;
-	struct ip ip;
-	int ret = request_cni_args(req, known, values, e);
-
-	text = values[0];
-	if (ret)
-		return -1;
-	if (!text || !*text)
-		return 0;
-	if (!parse_wanted(text, &ip))
-		return err_set(e, ERR_INVALID_CONFIG,
-			"ARGS: error parsing value of pair \"IP=%s\": invalid IP address %s", text,
-			text);
-	return want(c, &ip, e);
+	for (size_t i = 0; i < c->sets.len; i++)
+		v4 += c->sets.list[i].list[0].start.family == AF_INET;
+	return ipam_check_version(req->version, v4, c->sets.len - v4, e);
 }
 
 /* All of it, checked. Ranges may come from the runtime alone, which STATUS does not show us: there
  * it is no mistake that there are none. */
 static int config_load(const struct request *req, struct config *c, struct err *e)
 {
-	const json *ipam = NULL, *runtime = NULL, *args = NULL;
-	const char *unused = NULL;
+	const json *ipam = NULL, *runtime = NULL;
 
 	c->reclaim = true;
 	if (json_get_object(req->conf, "ipam", &ipam, e))
 		return -1;
 	if (!ipam && req->verb != VERB_STATUS)
 		return err_set(e, ERR_INVALID_CONFIG, "IPAM config missing 'ipam' key");
-	if (request_runtime_config(req, &runtime, e) || request_args_cni(req, &args, e) ||
-		read_store_path(req, ipam, c, e) || json_get_str(ipam, "name", &unused, e) ||
-		json_get_str(ipam, "resolvConf", &c->resolv_conf, e) ||
-		json_get_array(ipam, "routes", &c->routes, e) ||
-		json_get_bool(ipam, "bootReclaim", &c->reclaim, e) ||
-		rangeconf_read(ipam, runtime, &c->sets, e) || read_args(req, c, e) ||
-		read_wanted(args, "args.cni", c, e) || read_wanted(runtime, "runtimeConfig", c, e))
+	if (json_read_keys(ipam, keys, c, e) || set_store(req, c, e) ||
+		request_runtime_config(req, &runtime, e) ||
+		rangeconf_read(ipam, runtime, &c->sets, e) || read_wanted(req, c, e))
 		return -1;
 	if (!c->sets.len && req->verb != VERB_STATUS)
 		return err_set(e, ERR_INVALID_CONFIG, "no IP ranges specified");
-	return check_version(c, req->version, e);
-}
-
-/* --- resolvConf --- */
-
-/* Far beyond what any resolver looks at. */
-#define WORDS_MAX 1024
-
-static int push_word(char ***list, const char *word, struct err *e)
-{
-	size_t n = 0;
-	char **grown;
-
-	while (*list && (*list)[n])
-		n++;
-	if (n == WORDS_MAX)
-		return err_set(e, ERR_INVALID_CONFIG, "resolvConf: more than %d words", WORDS_MAX);
-	grown = reallocarray(*list, n + 2, sizeof(*grown));
-	if (grown) {
-		*list = grown;
-		grown[n] = strdup(word);
-		grown[n + 1] = NULL;
-	}
-	return grown && grown[n] ? 0 : err_memory(e);
-}
-
-static int read_resolv_line(char *line, struct dns *dns, struct err *e)
-{
-	static const char space[] = " \t\v\f\r";
-	char *save = NULL, *key = strtok_r(line, space, &save);
-	const char *word = key ? strtok_r(NULL, space, &save) : NULL;
-	char ***list;
-
-	if (!word || *key == '#' || *key == ';')
-		return 0;
-	if (!strcmp(key, "nameserver"))
-		return push_word(&dns->nameservers, word, e);
-	if (!strcmp(key, "domain"))
-		return result_set_str(&dns->domain, word, e);
-	list = !strcmp(key, "search")    ? &dns->search
-	       : !strcmp(key, "options") ? &dns->options
-					 : NULL;
-	for (; list && word; word = strtok_r(NULL, space, &save))
-		if (push_word(list, word, e))
-			return -1;
-	return 0;
-}
-
-static int read_resolv_conf(const char *path, struct dns *dns, struct err *e)
-{
-	autofree char *text = NULL;
-	size_t len;
-	int ret = file_read(AT_FDCWD, path, RESOLV_CONF_MAX, &text, &len);
-
-	if (ret == -ENOENT)
-		return err_set(e, ERR_IO, "open %s: no such file or directory", path);
-	if (ret)
-		return err_sys(e, -ret, ERR_IO, "open %s", path);
-	for (char *line = text, *end; line < text + len; line = end + 1) {
-		end = memchr(line, '\n', (size_t)(text + len - line));
-		if (!end)
-			end = text + len;
-		if (end - line >= RESOLV_LINE_MAX)
-			return err_set(e, ERR_IO, "%s: token too long", path);
-		*end = '\0';
-		if (read_resolv_line(line, dns, e))
-			return -1;
-	}
-	return 0;
+	return check_version(req, c, e);
 }
 
 /* --- ADD --- */
@@ -273,7 +160,6 @@ struct pick {
 	struct draft draft;
 	struct ip ip;
 	struct ip own; /* what this holder has of an earlier boot; family 0: nothing */
-	bool taken;
 };
 
 struct picks {
@@ -350,7 +236,7 @@ static int check_duplicates(
 		ret = store_held(s, &legacy, &held);
 	list = held.list;
 	if (ret)
-		return err_sys(e, -ret, ERR_IO, "cannot read the lease store");
+		return err_sys(e, -ret, ERR_IO, "cannot read lease store %s", s->path);
 	for (size_t n = 0; n < p->len; n++) {
 		for (size_t i = 0; i < held.len && !p->list[n].wanted; i++) {
 			if (!range_set_find(p->list[n].set, &list[i]))
@@ -366,19 +252,20 @@ static int check_duplicates(
 	return 0;
 }
 
-static int take_failed(const struct pick *p, size_t n, int ret, struct err *e)
+static int take_failed(
+	const struct store *s, const struct pick *p, size_t n, int ret, struct err *e)
 {
 	autofree char *text = range_set_text(p->set);
 	const char *set = text ? text : "";
 	char ip[IP_STRLEN];
 
-	if (ret == -ENOSPC)
+	if (ret > 0)
 		err_set(e, ERR_NOT_AVAILABLE, "no IP addresses available in range set: %s", set);
 	else if (ret == -EEXIST)
 		err_set(e, ERR_CONFLICT, "requested IP address %s is not available in range set %s",
 			ip_format(p->wanted, ip), set);
 	else
-		err_sys(e, -ret, ERR_IO, "cannot create a lease");
+		err_sys(e, -ret, ERR_IO, "cannot write a lease to %s", s->path);
 	return err_wrap(e, "failed to allocate for range %zu", n);
 }
 
@@ -399,11 +286,10 @@ static int take_one(struct store *s, struct pick *p, size_t n, bool reclaim, str
 		if (ret == -EEXIST)
 			ret = store_take_next(s, &p->draft, p->set, from, reclaim, &p->ip);
 	}
-	p->taken = !ret;
 	if (!ret)
 		marker_write(s, n, &marker, &p->ip);
 	marker_close(&marker);
-	return ret ? take_failed(p, n, ret, e) : 0;
+	return ret ? take_failed(s, p, n, ret, e) : 0;
 }
 
 /* All or nothing, under one lock. */
@@ -507,7 +393,7 @@ static int host_local_add(const struct request *req, struct reply *reply, struct
 		result_read_routes(&reply->result, c.routes, "routes", ERR_INVALID_CONFIG, e))
 		return -1;
 	if (c.resolv_conf && *c.resolv_conf &&
-		read_resolv_conf(c.resolv_conf, &reply->result.dns, e))
+		resolvconf_read(c.resolv_conf, &reply->result.dns, e))
 		return -1;
 	if (picks_init(&c, &p, e) || allocate(req, &c, &p, &reply->undo, e))
 		return -1;
@@ -524,6 +410,19 @@ static int host_local_add(const struct request *req, struct reply *reply, struct
 }
 
 /* --- the other verbs --- */
+
+/* Opens and locks the store as it is. Returns 0, 1 when there is none, so nothing is held, or -1
+ * with e set. */
+static int open_existing(struct store *s, const struct config *c, struct err *e)
+{
+	int ret = store_open(s, c->store, STORE_INDEX_DIR, false, e);
+
+	if (!ret)
+		ret = store_lock(s, e);
+	if (ret > 0)
+		store_sweep(STORE_INDEX_DIR);
+	return ret;
+}
 
 /* What this attachment holds; leases that name only the container count when there is no other. */
 static int find_held(struct store *s, const struct request *req, struct holder *holder,
@@ -549,13 +448,11 @@ static int host_local_del(const struct request *req, struct err *e)
 	struct holder holder;
 	int ret;
 
-	if (load_store_path(req, &c, e))
+	if (load_place(req, &c, e))
 		return -1;
-	ret = store_open(&s, c.store, STORE_INDEX_DIR, false, e);
+	ret = open_existing(&s, &c, e);
 	if (ret)
 		return ret < 0 ? -1 : 0;
-	if (store_lock(&s, e))
-		return -1;
 	ret = find_held(&s, req, &holder, &held, e);
 	list = held.list;
 	if (ret)
@@ -608,14 +505,12 @@ static int host_local_check(const struct request *req, struct err *e)
 
 	if (config_load(req, &c, e))
 		return -1;
-	ret = store_open(&s, c.store, STORE_INDEX_DIR, false, e);
+	ret = open_existing(&s, &c, e);
+	if (!ret)
+		ret = find_held(&s, req, &holder, &held, e);
+	list = held.list;
 	if (ret < 0)
 		return -1;
-	if (!ret && (store_lock(&s, e) || find_held(&s, req, &holder, &held, e))) {
-		free(held.list);
-		return -1;
-	}
-	list = held.list;
 	if (!held.len)
 		return err_set(e, ERR_CHECK,
 			"host-local: Failed to find address added by container %s", req->id);
@@ -630,21 +525,35 @@ static int host_local_gc(const struct request *req, struct err *e)
 	struct valid_set valid = {0};
 	int ret;
 
-	if (load_store_path(req, &c, e))
+	if (load_place(req, &c, e))
 		return -1;
-	ret = store_open(&s, c.store, STORE_INDEX_DIR, false, e);
-	if (ret)
-		return ret < 0 ? -1 : 0;
 	if (request_valid_set(req, &valid, e))
 		return -1;
 	keep = calloc(valid.len + 1, sizeof(*keep));
 	for (size_t i = 0; keep && i < valid.len; i++)
 		keep[i] = (struct holder){valid.list[i].id, valid.list[i].ifname};
-	ret = keep ? store_lock(&s, e) : err_memory(e);
-	if (!ret)
+	ret = keep ? open_existing(&s, &c, e) : err_memory(e);
+	if (!ret) {
 		ret = store_gc(&s, keep, valid.len, e);
+		store_sweep(STORE_INDEX_DIR);
+	}
 	valid_set_free(&valid);
-	return ret;
+	return ret < 0 ? -1 : 0;
+}
+
+/* Whether range set n has an address left. */
+static int check_free(struct store *s, const struct config *c, size_t n, struct err *e)
+{
+	autofree char *text = NULL;
+	int ret = store_has_free(s, &c->sets.list[n], c->reclaim);
+
+	if (ret > 0)
+		return 0;
+	if (ret < 0)
+		return err_sys(e, -ret, ERR_IO, "cannot read lease store %s", s->path);
+	text = range_set_text(&c->sets.list[n]);
+	return err_set(e, ERR_NOT_AVAILABLE, "no IP addresses available in range set: %s",
+		text ? text : "");
 }
 
 static int host_local_status(const struct request *req, struct err *e)
@@ -655,25 +564,15 @@ static int host_local_status(const struct request *req, struct err *e)
 
 	if (config_load(req, &c, e))
 		return -1;
-	/* No directory: nothing is taken, and ADD makes it. */
-	ret = store_open(&s, c.store, STORE_INDEX_DIR, false, e);
+	ret = store_try_write(c.store);
 	if (ret)
-		return ret < 0 ? -1 : 0;
-	if (faccessat(s.dir, ".", W_OK, AT_EACCESS) < 0)
 		return err_sys(
-			e, errno, ERR_NOT_AVAILABLE, "cannot write to lease store %s", c.store);
-	if (store_lock(&s, e))
-		return -1;
-	for (size_t n = 0; n < c.sets.len; n++) {
-		autofree char *text = NULL;
-
-		if (store_has_free(&s, &c.sets.list[n], c.reclaim))
-			continue;
-		text = range_set_text(&c.sets.list[n]);
-		return err_set(e, ERR_NOT_AVAILABLE, "no IP addresses available in range set: %s",
-			text ? text : "");
-	}
-	return 0;
+			e, -ret, ERR_NOT_AVAILABLE, "cannot write to lease store %s", c.store);
+	/* No directory: nothing is taken, and ADD makes it. */
+	ret = open_existing(&s, &c, e);
+	for (size_t n = 0; n < c.sets.len && !ret; n++)
+		ret = check_free(&s, &c, n, e);
+	return ret < 0 ? -1 : 0;
 }
 
 const struct applet applet_host_local = {

@@ -5,108 +5,101 @@
 #include "base/vec.h"
 #include "cni/applet.h"
 #include "filter/change.h"
-#include "netlink/addr.h"
-#include "netlink/ct.h"
-#include "netlink/link.h"
-#include "netlink/netns.h"
-#include "netlink/nft.h"
-#include "netlink/nftmap.h"
-#include "netlink/route.h"
-#include "netlink/sysctl.h"
 #include "portmap/conditions.h"
-#include "portmap/rules.h"
+#include "portmap/flows.h"
+#include "portmap/holder.h"
+#include "portmap/install.h"
+#include "portmap/lookup.h"
+#include "portmap/remove.h"
 #include "portmap/upstream.h"
+#include "portmap/verify.h"
+#include "json/keys.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#define LOOPBACK_INDEX 1 /* of lo, in every network namespace */
 
 /* ---- the config ---- */
 
 struct config {
 	bool snat;
 	bool masq_all;
+	int64_t mark_bit;
+	const char *external, *backend;
+	const json *conditions[2]; /* IPv4, IPv6 */
 	struct port_conds conds[2];
 	const json *mappings; /* NULL: none */
 };
 
+static const struct json_key keys[] = {
+	JSON_KEY_BOOL(struct config, "snat", snat),
+	JSON_KEY_BOOL(struct config, "masqAll", masq_all),
+	JSON_KEY_STR(struct config, "backend", backend),
+	JSON_KEY_STR(struct config, "externalSetMarkChain", external),
+	JSON_KEY_INT(struct config, "markMasqBit", mark_bit, INT64_MIN, INT64_MAX),
+	JSON_KEY_ARRAY(struct config, "conditionsV4", conditions[0]),
+	JSON_KEY_ARRAY(struct config, "conditionsV6", conditions[1]),
+	JSON_KEYS_END,
+};
+
 static void config_free(struct config *c)
 {
-	portconds_free(&c->conds[0]);
-	portconds_free(&c->conds[1]);
+	conditions_free(&c->conds[0]);
+	conditions_free(&c->conds[1]);
 }
 #define autoconfig __attribute__((cleanup(config_free))) struct config
 
 /* Who masquerades is no question of marks here: the mark options are checked and otherwise without
  * effect, as upstream's nftables backend does it. */
-static int check_mark(const json *conf, const char *external, struct err *e)
+static int check_mark(const struct request *req, const struct config *c, struct err *e)
 {
-	int64_t bit = 13;
-
-	if (json_get_int(conf, "markMasqBit", INT64_MIN, INT64_MAX, &bit, e))
-		return -1;
-	if (external && json_get(conf, "markMasqBit"))
+	if (c->external && json_get(req->conf, "markMasqBit"))
 		return err_set(e, ERR_INVALID_CONFIG,
 			"Cannot specify externalSetMarkChain and markMasqBit");
-	if (bit < 0 || bit > 31)
+	if (c->mark_bit < 0 || c->mark_bit > 31)
 		return err_set(e, ERR_INVALID_CONFIG, "MasqMarkBit must be between 0 and 31");
 	return 0;
 }
 
 /* Either backend is nf_tables here; what does not belong together is refused all the same. */
-static int check_backend(const char *backend, const char *external, enum cond_syntax v4,
-	enum cond_syntax v6, struct err *e)
+static int check_backend(const struct config *c, struct err *e)
 {
 	enum cond_syntax foreign;
 	char list[64] = "";
 
-	if (!backend)
+	if (!c->backend)
 		return 0;
-	foreign = !strcmp(backend, "iptables") ? COND_NFT : COND_IPTABLES;
-	if (foreign == COND_IPTABLES && external)
+	foreign = !strcmp(c->backend, "iptables") ? COND_NFT : COND_IPTABLES;
+	if (foreign == COND_IPTABLES && c->external)
 		strcat(list, " externalSetMarkChain");
-	if (v4 == foreign)
+	if (conditions_syntax(c->conditions[0]) == foreign)
 		strcat(list, " conditionsV4");
-	if (v6 == foreign)
+	if (conditions_syntax(c->conditions[1]) == foreign)
 		strcat(list, " conditionsV6");
 	if (list[0])
 		return err_set(e, ERR_INVALID_CONFIG,
 			"%s backend was requested but configuration contains %s-specific options [%s]",
-			backend, foreign == COND_NFT ? "nftables" : "iptables", list + 1);
-	if (strcmp(backend, "iptables") != 0 && strcmp(backend, "nftables") != 0)
-		return err_set(e, ERR_INVALID_CONFIG, "unrecognized backend \"%s\"", backend);
+			c->backend, foreign == COND_NFT ? "nftables" : "iptables", list + 1);
+	if (strcmp(c->backend, "iptables") != 0 && strcmp(c->backend, "nftables") != 0)
+		return err_set(e, ERR_INVALID_CONFIG, "unrecognized backend \"%s\"", c->backend);
 	return 0;
 }
 
 static int parse_options(const struct request *req, struct config *c, struct err *e)
 {
-	const char *backend = NULL, *external = NULL;
-	const json *v4 = NULL, *v6 = NULL;
-
-	if (json_get_bool(req->conf, "snat", &c->snat, e) ||
-		json_get_bool(req->conf, "masqAll", &c->masq_all, e) ||
-		json_get_str(req->conf, "backend", &backend, e) ||
-		json_get_str(req->conf, "externalSetMarkChain", &external, e) ||
-		json_get_array(req->conf, "conditionsV4", &v4, e) ||
-		json_get_array(req->conf, "conditionsV6", &v6, e) ||
-		check_mark(req->conf, external, e) ||
-		check_backend(backend, external, portconds_syntax(v4), portconds_syntax(v6), e))
+	if (json_read_keys(req->conf, keys, c, e) || check_mark(req, c, e) || check_backend(c, e) ||
+		conditions_parse(&c->conds[0], AF_INET, c->conditions[0], "conditionsV4", e))
 		return -1;
-	if (portconds_parse(&c->conds[0], AF_INET, v4, "conditionsV4", e))
-		return -1;
-	return portconds_parse(&c->conds[1], AF_INET6, v6, "conditionsV6", e);
+	return conditions_parse(&c->conds[1], AF_INET6, c->conditions[1], "conditionsV6", e);
 }
 
 static int parse_config(const struct request *req, struct config *c, struct err *e)
 {
 	const json *runtime;
 
-	*c = (struct config){.snat = true};
+	*c = (struct config){.snat = true, .mark_bit = 13};
 	if (parse_options(req, c, e) || request_runtime_config(req, &runtime, e) ||
 		(runtime && json_get_array(runtime, "portMappings", &c->mappings, e)))
 		return err_wrap(e, "failed to parse config");
@@ -188,7 +181,7 @@ static struct target find_target(const struct request *req, const struct result 
 	return t;
 }
 
-static int add_mapping(struct portmaps *m, const struct entry *entry, const struct target *t)
+static int add_mapping(struct port_record *m, const struct entry *entry, const struct target *t)
 {
 	for (size_t i = 0; i < 2; i++) {
 		uint8_t family = i ? AF_INET6 : AF_INET;
@@ -202,7 +195,7 @@ static int add_mapping(struct portmaps *m, const struct entry *entry, const stru
 
 		if (!t->addr[i].ip.family || (entry->family && entry->family != family))
 			continue;
-		if (portmaps_add(m, &p))
+		if (record_add(m, &p))
 			return -1;
 	}
 	return 0;
@@ -210,7 +203,7 @@ static int add_mapping(struct portmaps *m, const struct entry *entry, const stru
 
 /* Where connections come from that must be masqueraded so that their answers pass the host again:
  * from the host's loopback addresses, and from the container's own network, itself included. */
-static void put_sources(const struct config *c, const struct target *t, struct portmaps *m)
+static void put_sources(const struct config *c, const struct target *t, struct port_record *m)
 {
 	for (size_t i = 0; c->snat && i < 2; i++) {
 		struct prefix p = t->addr[i];
@@ -227,170 +220,73 @@ static void put_sources(const struct config *c, const struct target *t, struct p
 }
 
 static int resolve(const struct request *req, const struct config *c, const struct target *t,
-	struct portmaps *m, struct err *e)
+	struct port_record *m, struct err *e)
 {
 	struct entry entry;
 
-	portmaps_init(m, &req->owner);
+	record_init(m, &req->owner);
 	for (size_t i = 0; i < json_len(c->mappings); i++) {
 		if (parse_entry(json_at(c->mappings, i), &entry, e))
 			return err_wrap(e, "failed to parse config: portMappings[%zu]", i);
 		if (add_mapping(m, &entry, t))
 			return err_memory(e);
 	}
-	if (portmaps_sort(m, e))
+	if (record_sort(m, e))
 		return err_wrap(e, "failed to parse config: portMappings");
 	put_sources(c, t, m);
-	for (size_t i = 0; i < m->len; i++)
-		m->gates[m->list[i].addr.family == AF_INET6] |=
-			portconds_any(&c->conds[m->list[i].addr.family == AF_INET6]);
-	return 0;
-}
-
-/* ---- the way to the container ---- */
-
-static bool maps_family(const struct portmaps *m, uint8_t family)
-{
-	for (size_t i = 0; i < m->len; i++)
-		if (m->list[i].addr.family == family)
-			return true;
-	return false;
-}
-
-/* Connections to 127.0.0.0/8 leave through another link than lo, which IPv4 allows only where
- * route_localnet is set: on the bridge, or the host's end of a point-to-point link. */
-static int find_localnet(struct nl *rt, const struct config *c, const struct target *t,
-	struct portmaps *m, struct port_extras *x, struct err *e)
-{
-	char path[PORTRULES_SYSCTL], value[16] = "";
-	struct link link;
-	uint32_t index;
-	int ret;
-
-	if (!c->snat || !maps_family(m, AF_INET))
-		return 0;
-	ret = route_lookup(rt, &t->addr[0].ip, &index);
-	/* No way there: nothing to set, as upstream. */
-	if (ret == -ENETUNREACH || ret == -EHOSTUNREACH || ret == -ESRCH || ret == -EACCES ||
-		ret == -EINVAL || (!ret && index == LOOPBACK_INDEX))
-		return 0;
-	if (ret)
-		return err_sys(e, -ret, ERR_SYSTEM, "cannot look up the way to the container");
-	ret = link_get_index(rt, index, &link);
-	if (ret)
-		return err_sys(e, -ret, ERR_SYSTEM, "cannot read the link to the container");
-	memcpy(x->localnet, link.name, sizeof(x->localnet));
-	ret = sysctl_get(portrules_sysctl(link.name, path), value, sizeof(value));
-	if (ret)
-		return err_sys(
-			e, -ret, ERR_SYSTEM, "unable to enable route_localnet: %s", link.name);
-	x->localnet_was_set = !strcmp(value, "1");
-	/* A veth leads to one container and goes with it; a bridge stays. */
-	if (!strcmp(link.kind, "veth"))
-		memcpy(m->dev, link.name, sizeof(m->dev));
-	return 0;
-}
-
-/* After the guard is in place. Also where it was set: the last DEL of others may have reset it just
- * before we came. */
-static int set_localnet(const struct port_extras *x, struct err *e)
-{
-	char path[PORTRULES_SYSCTL];
-	int ret;
-
-	if (!x->localnet[0])
-		return 0;
-	ret = sysctl_ensure(portrules_sysctl(x->localnet, path), "1");
-	if (ret)
-		return err_sys(
-			e, -ret, ERR_SYSTEM, "unable to enable route_localnet: %s", x->localnet);
-	return 0;
-}
-
-static void note_netns(const struct request *req, struct portmaps *m)
-{
-	struct stat st;
-
-	if (!*req->netns || strlen(req->netns) >= sizeof(m->netns) || stat(req->netns, &st) < 0)
-		return;
-	strcpy(m->netns, req->netns);
-	m->netns_inode = st.st_ino;
-}
-
-/* ---- UDP flows ---- */
-
-/* UDP clients that keep talking keep their conntrack entry, and with it the translation (or none)
- * that was valid when it was made. Those entries, and only those, are deleted. */
-struct flush {
-	struct nl *rt;
-	const struct portmaps *m;
-	bool stale; /* those that do not lead to the container; else those that do */
-	struct ip last;
-	bool last_local;
-};
-
-static bool is_local(struct flush *f, const struct ip *ip)
-{
-	uint32_t index;
-
-	if (f->last.family && !ip_cmp(ip, &f->last))
-		return f->last_local;
-	f->last = *ip;
-	f->last_local = !route_lookup(f->rt, ip, &index) && index == LOOPBACK_INDEX;
-	return f->last_local;
-}
-
-static bool doomed(const struct ct_flow *flow, void *arg)
-{
-	struct flush *f = arg;
-
-	for (size_t i = 0; i < f->m->len; i++) {
-		const struct port_mapping *p = &f->m->list[i];
-		bool here;
-
-		if (p->proto != IPPROTO_UDP || p->host_port != flow->orig.dport ||
-			p->addr.family != flow->orig.dst.family)
-			continue;
-		here = !ip_cmp(&flow->reply.src, &p->addr) && flow->reply.sport == p->port;
-		if (!ip_is_any(&p->host) && ip_cmp(&p->host, &flow->orig.dst))
-			continue;
-		/* The container's own address and port are no mapping. */
-		if (!f->stale && here && ip_cmp(&flow->orig.dst, &p->addr))
-			return true;
-		if (f->stale && !here && (!ip_is_any(&p->host) || is_local(f, &flow->orig.dst)))
-			return true;
-	}
-	return false;
-}
-
-/* The kernel looks through its whole hash table for each question, which takes milliseconds: one
- * question for everything, as narrow as one can be. */
-static void flush_udp(struct nft *n, struct nl *rt, const struct portmaps *m, bool stale)
-{
-	struct ct_filter want = {.proto = IPPROTO_UDP};
-	struct flush f = {.rt = rt, .m = m, .stale = stale};
-	const struct port_mapping *first = NULL;
-	int ret;
-
 	for (size_t i = 0; i < m->len; i++) {
-		const struct port_mapping *p = &m->list[i];
+		bool six = m->list[i].addr.family == AF_INET6;
 
-		if (p->proto != IPPROTO_UDP)
-			continue;
-		if (!first) {
-			first = p;
-			want.family = p->addr.family;
-			want.orig_dport = p->host_port;
-			continue;
-		}
-		want.family = want.family == p->addr.family ? want.family : AF_UNSPEC;
-		want.orig_dport = want.orig_dport == p->host_port ? want.orig_dport : 0;
+		memcpy(m->when[six], c->conds[six].id, sizeof(m->when[six]));
 	}
-	if (!first)
+	return 0;
+}
+
+/* One value of CNI_ARGS, whatever else is in there: none of it is portmap's business otherwise.
+ * Borrowed, not terminated; "" when absent. */
+static const char *find_arg(const struct request *req, const char *key, size_t *len)
+{
+	size_t size = strlen(key);
+
+	for (const char *at = req->args; *at; at += strcspn(at, ";"), at += *at == ';') {
+		if (strncmp(at, key, size) != 0 || at[size] != '=')
+			continue;
+		*len = strcspn(at + size + 1, ";");
+		return at + size + 1;
+	}
+	*len = 0;
+	return "";
+}
+
+/* The pod that the sandbox is one of, as Kubernetes' runtimes say. Its UID plays no part: a pod
+ * that is made again under its name wants the ports of the old one. */
+static void note_pod(const struct request *req, struct port_record *m)
+{
+	char space[64], name[256]; /* a DNS label, a DNS name: RFC 1123 */
+	size_t space_len, name_len;
+	const char *s = find_arg(req, "K8S_POD_NAMESPACE", &space_len),
+		   *n = find_arg(req, "K8S_POD_NAME", &name_len);
+
+	if (!space_len || !name_len || space_len >= sizeof(space) || name_len >= sizeof(name))
 		return;
-	if (!stale && want.family)
-		want.reply_src = first->addr;
-	ret = ct_flush(nft_socket(n), &want, doomed, &f, NULL);
+	snprintf(space, sizeof(space), "%.*s", (int)space_len, s);
+	snprintf(name, sizeof(name), "%.*s", (int)name_len, n);
+	record_set_pod(m, space, name);
+}
+
+/* Connections to the host's loopback addresses are let through to the container. */
+static int find_localnet(struct nft *n, struct nl *rt, const struct config *c,
+	const struct target *t, const struct port_record *m, struct port_extras *x, struct err *e)
+{
+	return c->snat && record_maps(m, AF_INET)
+		       ? localnet_find(n, rt, &t->addr[0].ip, m, &x->localnet, e)
+		       : 0;
+}
+
+static void flush(struct nft *n, struct nl *rt, const struct port_record *m, bool stale)
+{
+	int ret = flows_flush(n, rt, m, stale);
+
 	if (ret)
 		fprintf(stderr, "portmap: old UDP flows were not flushed: %s\n", strerror(-ret));
 }
@@ -402,33 +298,35 @@ static void undo_add(void *arg)
 	const struct owner *o = arg;
 	autoerr ignored = {0};
 	autonft *n = NULL;
+	autonl *rt = NULL;
 
-	if (!nft_open(&n, &ignored))
-		portrules_del(n, o->hash, NULL, &ignored);
+	if (!nft_open(&n, &ignored) && !nl_open(&rt, NETLINK_ROUTE, &ignored))
+		ports_remove(n, rt, o->hash, o->net, NULL, &ignored);
 }
 
 static int install(const struct request *req, const struct config *c, const struct target *t,
-	struct portmaps *m, struct reply *reply, struct err *e)
+	struct port_record *m, struct reply *reply, struct err *e)
 {
 	struct port_extras x = {.container = req->id, .conds = {&c->conds[0], &c->conds[1]}};
 	autonft *n = NULL;
 	autonl *rt = NULL;
 	void *owner = (void *)(uintptr_t)&req->owner;
 
-	if (nft_open(&n, e) || nl_open(&rt, NETLINK_ROUTE, e) || find_localnet(rt, c, t, m, &x, e))
+	if (nft_open(&n, e) || nl_open(&rt, NETLINK_ROUTE, e))
 		return -1;
-	note_netns(req, m);
-	if (portrules_add(n, m, &x, e) || undo_push(&reply->undo, undo_add, NULL, owner, e) ||
-		set_localnet(&x, e))
+	holder_note(rt, m, req->netns, req->ifname);
+	note_pod(req, m);
+	if (find_localnet(n, rt, c, t, m, &x, e) || ports_install(n, rt, m, &x, e) ||
+		undo_push(&reply->undo, undo_add, NULL, owner, e))
 		return -1;
-	flush_udp(n, rt, m, true);
+	flush(n, rt, m, true);
 	return 0;
 }
 
 static int add(const struct request *req, struct reply *reply, struct err *e)
 {
 	autoconfig c = {0};
-	autoportmaps m = {0};
+	autorecord m = {0};
 	struct target t;
 	bool present;
 
@@ -442,14 +340,16 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 	return m.len ? install(req, &c, &t, &m, reply, e) : 0;
 }
 
-static int del_one(struct nft *n, const char *hash, bool *had, struct err *e)
+/* *had: whether there was anything of ours. */
+static int del_one(const struct request *req, struct nft *n, struct nl *rt, const char *hash,
+	bool *had, struct err *e)
 {
-	autoportmaps was = {0};
-	int ret = portrules_del(n, hash, &was, e);
+	autorecord was = {0};
+	int ret = ports_remove(n, rt, hash, req->owner.net, &was, e);
 
 	*had = was.len > 0;
 	if (*had)
-		flush_udp(n, NULL, &was, false);
+		flush(n, NULL, &was, false);
 	return ret;
 }
 
@@ -458,16 +358,19 @@ static int del(const struct request *req, struct err *e)
 	autoerr ignored = {0}, other = {0};
 	autoresult prev = {0};
 	autonft *n = NULL;
-	bool had, present;
+	autonl *rt = NULL;
+	bool had = false, present;
 	int ret = change_open(&n, e);
 
 	if (ret <= 0)
 		return ret;
-	del_one(n, req->owner.hash, &had, e);
+	if (!nl_open(&rt, NETLINK_ROUTE, e))
+		del_one(req, n, rt, req->owner.hash, &had, e);
 	if (request_prev_result(req, &prev, &present, NULL, &ignored))
 		result_free(&prev);
-	/* What we made, upstream did not. */
-	portlegacy_del(n, &req->owner, !had, &prev, &other);
+	/* What is recorded was made by us, and upstream's plugin was not called for it; only
+	 * without a record are its rules looked for. */
+	upstream_del(n, &req->owner, !had, &prev, &other);
 	err_merge(e, &other);
 	return e->set ? -1 : 0;
 }
@@ -475,12 +378,11 @@ static int del(const struct request *req, struct err *e)
 static int check(const struct request *req, struct err *e)
 {
 	autoconfig c = {0};
-	autoportmaps m = {0};
+	autorecord m = {0}, ours = {0};
 	autoresult prev = {0};
 	autonft *n = NULL;
 	autonl *rt = NULL;
 	struct port_extras x = {.container = req->id, .conds = {&c.conds[0], &c.conds[1]}};
-	autoportmaps ours = {0};
 	struct target t;
 	bool present;
 
@@ -495,37 +397,37 @@ static int check(const struct request *req, struct err *e)
 	if (nft_open(&n, e))
 		return -1;
 	/* A container that upstream made with iptables, before the plugin was replaced. */
-	if (portrules_load(n, req->owner.hash, &ours) == -ENOENT && portlegacy_has(n, &req->owner))
+	if (lookup_record(n, req->owner.hash, &ours) == -ENOENT && upstream_has(n, &req->owner))
 		return 0;
-	if (nl_open(&rt, NETLINK_ROUTE, e) || find_localnet(rt, &c, &t, &m, &x, e))
+	if (nl_open(&rt, NETLINK_ROUTE, e) || find_localnet(n, rt, &c, &t, &m, &x, e))
 		return -1;
-	return portrules_check(n, &m, &x, e);
+	return ports_verify(n, &m, &x, e);
 }
 
 struct gc {
 	const struct request *req;
 	const struct valid_set *valid;
-	char (*dead)[OWNER_HASH + 1];
+	char (*stale)[OWNER_HASH + 1];
 	size_t len;
 };
 
-static int take_dead(const struct owner_ref *ref, void *arg)
+static int take_stale(const struct owner_ref *ref, void *arg)
 {
 	struct gc *g = arg;
 	char(*p)[OWNER_HASH + 1];
 
 	if (!change_is_stale(g->req, g->valid, ref))
 		return 0;
-	p = vec_add(g->dead, g->len);
+	p = vec_add(g->stale, g->len);
 	if (!p)
 		return -ENOMEM;
 	memcpy(*p, ref->hash, sizeof(*p));
 	return 0;
 }
 
-static void collect(struct nft *n, struct gc *g, struct err *e)
+static void collect(struct nft *n, struct nl *rt, struct gc *g, struct err *e)
 {
-	int ret = portrules_owners(n, take_dead, g);
+	int ret = lookup_owners(n, take_stale, g);
 	bool had;
 
 	if (ret)
@@ -533,12 +435,12 @@ static void collect(struct nft *n, struct gc *g, struct err *e)
 	for (size_t i = 0; i < g->len; i++) {
 		autoerr one = {0};
 
-		del_one(n, g->dead[i], &had, &one);
+		del_one(g->req, n, rt, g->stale[i], &had, &one);
 		err_merge(e, &one);
 	}
-	ret = g->len ? 0 : portrules_sweep(n);
+	ret = ports_sweep(n, rt, g->req->owner.net);
 	if (ret && !e->set)
-		err_sys(e, -ret, ERR_SYSTEM, "cannot remove the table of the port mappings");
+		err_sys(e, -ret, ERR_SYSTEM, "cannot clean up after the port mappings");
 }
 
 static int gc(const struct request *req, struct err *e)
@@ -546,12 +448,13 @@ static int gc(const struct request *req, struct err *e)
 	struct valid_set valid = {0};
 	struct gc g = {.req = req, .valid = &valid};
 	autonft *n = NULL;
+	autonl *rt = NULL;
 
 	if (request_valid_set(req, &valid, e))
 		return -1;
-	if (change_open(&n, e) > 0)
-		collect(n, &g, e);
-	free(g.dead);
+	if (change_open(&n, e) > 0 && !nl_open(&rt, NETLINK_ROUTE, e))
+		collect(n, rt, &g, e);
+	free(g.stale);
 	valid_set_free(&valid);
 	return e->set ? -1 : 0;
 }
@@ -559,7 +462,7 @@ static int gc(const struct request *req, struct err *e)
 static int status(const struct request *req, struct err *e)
 {
 	(void)req;
-	return portrules_status(e);
+	return ports_status(e);
 }
 
 const struct applet applet_portmap = {

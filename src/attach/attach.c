@@ -94,7 +94,7 @@ static int add_entry(struct attach *a, const char *name, const uint8_t mac[stati
 
 	if (!entry)
 		return -1;
-	iface_set_mtu(entry, a->req->version, mtu);
+	entry->mtu = mtu;
 	return 0;
 }
 
@@ -152,6 +152,11 @@ static struct prefix *own_addresses(const struct attach *a, size_t *len, struct 
 	return list;
 }
 
+static const struct ipmasq_gateway *via_port(const struct attach *a)
+{
+	return a->via.bridge ? &a->via : NULL;
+}
+
 static int masquerade(struct attach *a, struct err *e)
 {
 	autofree struct prefix *list = NULL;
@@ -160,7 +165,7 @@ static int masquerade(struct attach *a, struct err *e)
 	if (!a->conf.ip_masq)
 		return 0;
 	list = own_addresses(a, &len, e);
-	if (!list || ipmasq_add(&a->req->owner, list, len, e))
+	if (!list || ipmasq_add(&a->req->owner, list, len, via_port(a), e))
 		return -1;
 	return undo_push(&a->reply->undo, undo_masq, NULL, (void *)&a->req->owner, e);
 }
@@ -318,7 +323,7 @@ static int check_masquerade(const struct attach *a, struct err *e)
 	if (!a->conf.ip_masq || !a->conf.ipam)
 		return 0;
 	list = own_addresses(a, &len, e);
-	return list ? ipmasq_check(&a->req->owner, list, len, e) : -1;
+	return list ? ipmasq_check(&a->req->owner, list, len, via_port(a), e) : -1;
 }
 
 int attach_check(const struct request *req, struct err *e)
@@ -341,12 +346,33 @@ int attach_check(const struct request *req, struct err *e)
 	return check_masquerade(&a, e);
 }
 
+/* Whether the kernel can make the container's link. */
+static int check_kernel(const struct attach *a, struct err *e)
+{
+	const struct link_kind *kind = a->type->kind;
+	autonl *nl = NULL;
+	int ret;
+
+	if (!kind)
+		return 0;
+	if (nl_open(&nl, NETLINK_ROUTE, e))
+		return -1;
+	ret = link_kind_known(nl, kind);
+	if (!ret)
+		return err_set(e, ERR_NOT_AVAILABLE,
+			"%s is not available: the kernel lacks links of kind %s (module %s)",
+			a->req->applet->name, kind->name, kind->name);
+	return ret < 0 ? err_sys(e, -ret, ERR_SYSTEM, "failed to ask for links of kind %s",
+				 kind->name)
+		       : 0;
+}
+
 int attach_status(const struct request *req, struct err *e)
 {
 	autoattach a = attach_of(req);
 
-	if (read_conf(&a, e) || call(a.type->status, &a, e) ||
-		(a.conf.ip_masq && a.conf.ipam && ipmasq_status(e)))
+	if (read_conf(&a, e) || check_kernel(&a, e) || call(a.type->status, &a, e) ||
+		(a.conf.ip_masq && a.conf.ipam && ipmasq_status(via_port(&a), e)))
 		return -1;
 	return a.conf.ipam ? delegate_call(req, a.conf.ipam, VERB_STATUS, e) : 0;
 }

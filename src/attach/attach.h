@@ -39,7 +39,7 @@
  *         none needs the namespace, prevResult, or more of the config than ipam.type.
  * CHECK   keys, CONF, prevResult, the namespace, the master, IPAM; the container's entry, the kind,
  *         MAC address and state of its link; CHECK; addresses and routes; masquerading.
- * STATUS  keys, CONF, STATUS, masquerading, IPAM.
+ * STATUS  keys, CONF; whether the kernel has the kind; STATUS, masquerading, IPAM.
  * GC      COLLECT, masquerading, IPAM. Of the config only what COLLECT reads.
  *
  * A failing ADD is undone by what was pushed on reply->undo: whoever makes something pushes its
@@ -49,6 +49,7 @@
 #include "attach/conf.h"
 #include "attach/sandbox.h"
 #include "cni/applet.h"
+#include "filter/masquerade.h"
 #include "netlink/kind.h"
 #include "netlink/link.h"
 #include "json/keys.h"
@@ -65,6 +66,10 @@ struct attach {
 	struct link master;      /* KEY_MASTER; index 0: none */
 	struct link link;        /* the container's: filled in by ATTACH, or found by CHECK */
 	bool up;                 /* ATTACH is to leave the container's link up: nobody does later */
+
+	/* Where masquerading has to know that the gateway is not the bridge itself: the bridge is
+	 * set by CONF, NULL elsewhere, the MAC address by HOST and CHECK. */
+	struct ipmasq_gateway via;
 
 	/* Wishes of CONF. */
 	bool disabled; /* the container's link stays down, and nobody waits for it */

@@ -47,6 +47,10 @@ int child_attach(struct attach *a, const void *data, struct err *e)
 		return -1;
 	owner_comment(&a->req->owner, alias, sizeof(alias));
 	ret = link_create(a->sb.nl, &new, alias, ext, sizeof(ext));
+	if (ret == -EOPNOTSUPP)
+		return err_kernel(e, -ret, ext, ERR_SYSTEM,
+			"failed to create %s: link \"%s\": the kernel lacks the kind (module %s)",
+			kind->name, new.name, kind->name);
 	if (ret)
 		return err_kernel(e, -ret, ext, ERR_SYSTEM, "failed to create %s: link \"%s\"",
 			kind->name, new.name);

@@ -9,16 +9,14 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* An address; all zero is none. */
 struct ip {
 	uint8_t family;    /* AF_INET, AF_INET6, or 0 (AF_UNSPEC) for "no address" */
 	uint8_t bytes[16]; /* network order; the first 4 for IPv4 */
 };
 
-/* An address with its prefix length, as 10.0.0.5/8. */
 struct prefix {
 	struct ip ip; /* host bits are kept */
-	uint8_t len;  /* in bits */
+	uint8_t len;
 };
 
 #define IP_STRLEN     46
@@ -46,6 +44,12 @@ const char *prefix_format(const struct prefix *p, char out[static PREFIX_STRLEN]
 
 /* <0, 0, >0 like memcmp; IPv4 sorts before IPv6. */
 int ip_cmp(const struct ip *a, const struct ip *b);
+
+/* 0.0.0.0 or ::. */
+static inline bool ip_is_any(const struct ip *ip)
+{
+	return !ip_cmp(ip, &(struct ip){.family = ip->family});
+}
 
 /* The next or previous address, wrapping around within the family. */
 struct ip ip_next(struct ip a);

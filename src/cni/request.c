@@ -91,7 +91,7 @@ int request_valid_set(const struct request *req, struct valid_set *set, struct e
 	const json *list = NULL;
 	size_t n;
 
-	*set = (struct valid_set){.network = req->network};
+	*set = (struct valid_set){0};
 	if (json_get_array(req->conf, "cni.dev/valid-attachments", &list, e))
 		return -1;
 	if (!list && json_get_array(req->conf, "cni.dev/attachments", &list, e))
@@ -123,14 +123,6 @@ void valid_set_free(struct valid_set *set)
 	free(set->list);
 	free(set->owners);
 	*set = (struct valid_set){0};
-}
-
-bool valid_set_has(const struct valid_set *set, const char *id, const char *ifname)
-{
-	struct owner o;
-
-	owner_init(&o, set->network, id, ifname);
-	return valid_set_has_hash(set, o.hash);
 }
 
 bool valid_set_has_id(const struct valid_set *set, const char *id)

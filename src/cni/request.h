@@ -35,6 +35,7 @@ struct request {
 	struct owner owner;
 };
 
+/* As it stands in CNI_COMMAND. */
 const char *verb_name(enum verb v);
 /* The verb spelled exactly so; false for anything else. */
 bool verb_parse(const char *text, enum verb *out);
@@ -54,11 +55,9 @@ struct valid_set {
 	struct attachment *list; /* strings borrowed from the config */
 	size_t len;
 	struct owner *owners; /* the same for this request's network, sorted by hash */
-	const char *network;
 };
 int request_valid_set(const struct request *req, struct valid_set *set, struct err *e);
 void valid_set_free(struct valid_set *set);
-bool valid_set_has(const struct valid_set *set, const char *id, const char *ifname);
 /* Whether any attachment of that container is valid. */
 bool valid_set_has_id(const struct valid_set *set, const char *id);
 /* By hash, as owner_parse() yields it. */

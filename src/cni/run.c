@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/trace.h"
+#include "cni/error.h"
 #include "cni/names.h"
 #include "netlink/netns.h"
 
@@ -91,7 +92,7 @@ static int check_env(const struct call *c, struct err *e)
 	return 0;
 }
 
-int call_from_env(struct call *call, struct err *e)
+static int call_from_env(struct call *call, struct err *e)
 {
 	*call = (struct call){
 		.command = env("CNI_COMMAND"),
@@ -316,19 +317,6 @@ void write_versions(const struct applet *a, struct buf *out)
 		comma = ",";
 	}
 	buf_puts(out, "]}\n");
-}
-
-void write_error(const struct err *e, const char *version, struct buf *out)
-{
-	buf_puts(out, "{\n    \"cniVersion\": ");
-	json_write_string(out, version && *version ? version : CNI_CURRENT);
-	buf_printf(out, ",\n    \"code\": %d,\n    \"msg\": ", e->code);
-	json_write_string(out, e->msg ? e->msg : "");
-	if (e->details && *e->details) {
-		buf_puts(out, ",\n    \"details\": ");
-		json_write_string(out, e->details);
-	}
-	buf_puts(out, "\n}");
 }
 
 /* Without a command it is a person, or a program that asks for the version: say what this is. The

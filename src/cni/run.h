@@ -37,14 +37,8 @@ int call_applet(
 /* Releases it; pending inverses are forgotten, so decide about them before. */
 void outcome_free(struct outcome *out);
 
-/* The environment part of the checks: reads the variables, fails with ERR_INVALID_ENVIRONMENT. */
-int call_from_env(struct call *call, struct err *e);
-
 /* The applet's reply to VERSION, with its newline. */
 void write_versions(const struct applet *a, struct buf *out);
-
-/* The error object of the spec, 4 spaces of indentation, no trailing newline. */
-void write_error(const struct err *e, const char *version, struct buf *out);
 
 /* The applet as a program, called by the name argv[0]: as a plugin, or as its own program where it
  * has one and is not called as a plugin. Returns the exit status. */

@@ -44,7 +44,9 @@ static void make_comment(const struct owner *o, const char *tag, char out[static
 
 /* ---- the rules ---- */
 
-/* What leaves from the address to outside its network. */
+/* What leaves from the address to outside its network. In chain masq_checks:
+ *	ip saddr ADDRESS ip daddr != NETWORK masquerade comment "…"
+ * ip6 likewise. */
 static void check_rule(struct nft *n, const struct prefix *addr, const char *comment)
 {
 	struct prefix self = {addr->ip, ip_bits(&addr->ip)};
@@ -58,6 +60,10 @@ static void check_rule(struct nft *n, const struct prefix *addr, const char *com
 
 #define ENTRY_RULES 3
 
+/* Rule i of chain postrouting:
+ *	ip daddr 224.0.0.0/4 return
+ *	ip6 daddr ff00::/8 return
+ *	goto masq_checks */
 static void entry_rule(struct nft *n, size_t i)
 {
 	static const struct prefix multicast[] = {
@@ -73,6 +79,36 @@ static void entry_rule(struct nft *n, size_t i)
 		nft_x_verdict(n, NFT_GOTO, CHECKS);
 	}
 	nft_rule_end(n);
+}
+
+/* With bridge-nf-call-iptables a bridged packet passes the chains of IP. On its way to a gateway
+ * behind a port it would be masqueraded there, with an address of the node's as source that the
+ * gateway refuses, and conntrack would not decide again when the packet is routed. So it is not
+ * tracked before it passes the gateway; nor is the answer after. */
+#define BRIDGED       "bridged"
+#define GATEWAYS      "gateways"
+#define BRIDGED_RULES 2
+#define PRIO_RAW      (-300) /* linux/netfilter_ipv4.h: before conntrack */
+
+/* Rule i of chain bridged:
+ *	iifname . ether daddr @gateways notrack
+ *	iifname . ether saddr @gateways notrack */
+static void bridged_rule(struct nft *n, size_t i)
+{
+	nft_rule_begin(n, &masq, BRIDGED, NFT_APPEND, NULL);
+	nft_load_iifname_ether(n, i ? NFT_SRC : NFT_DST);
+	nft_match_set(n, GATEWAYS, false);
+	nft_x_notrack(n);
+	nft_rule_end(n);
+}
+
+static struct nft_key gateway_key(const struct ipmasq_gateway *via)
+{
+	struct nft_key key = {0};
+
+	nft_key_ifname(&key, via->bridge);
+	nft_key_ether(&key, via->mac);
+	return key;
 }
 
 /* ---- what there is ---- */
@@ -132,48 +168,71 @@ static int own_read(struct nft *n, struct own *own)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-struct entry {
-	rule_text want[ENTRY_RULES];
-	size_t seen;
+/* A chain of everybody's, that should have these rules and no others. */
+#define SHARED_RULES ENTRY_RULES
+struct shared {
+	rule_text want[SHARED_RULES];
+	size_t len, seen;
 	bool wrong;
 };
 
-static void entry_reset(void *arg)
+static void shared_reset(void *arg)
 {
-	struct entry *en = arg;
+	struct shared *s = arg;
 
-	en->seen = 0;
-	en->wrong = false;
+	s->seen = 0;
+	s->wrong = false;
 }
 
-static int entry_take(const struct nft_rule_info *r, void *arg)
+static int shared_take(const struct nft_rule_info *r, void *arg)
 {
-	struct entry *en = arg;
+	struct shared *s = arg;
 	rule_text text;
 
-	if (en->seen >= ENTRY_RULES || !nft_rule_text(r, text) ||
-		strcmp(text, en->want[en->seen]) != 0)
-		en->wrong = true;
-	en->seen++;
+	if (s->seen >= s->len || !nft_rule_text(r, text) || strcmp(text, s->want[s->seen]) != 0)
+		s->wrong = true;
+	s->seen++;
 	return 0;
 }
 
-/* Whether the entry chain is as it should be: 1, 0, or -errno. */
-static int entry_right(struct nft *n)
+/* Whether it is as it should be: 1, 0, or -errno. */
+static int shared_right(
+	struct nft *n, const char *chain, void (*rule)(struct nft *n, size_t i), size_t len)
 {
-	autofree struct entry *en = calloc(1, sizeof(*en));
-	int r;
+	autofree struct shared *s = calloc(1, sizeof(*s));
+	int ret;
 
-	if (!en)
+	if (!s)
 		return -ENOMEM;
+	s->len = len;
 	nft_begin(n, 0);
-	for (size_t i = 0; i < ENTRY_RULES; i++) {
-		entry_rule(n, i);
-		nft_built_text(n, en->want[i]);
+	for (size_t i = 0; i < len; i++) {
+		rule(n, i);
+		nft_built_text(n, s->want[i]);
 	}
 	nft_begin(n, 0);
-	r = nft_rules(n, &masq, ENTRY, entry_take, entry_reset, en);
-	return r == -ENOENT ? 0 : r ? r : !en->wrong && en->seen == ENTRY_RULES;
+	ret = nft_rules(n, &masq, chain, shared_take, shared_reset, s);
+	return ret == -ENOENT ? 0 : ret ? ret : !s->wrong && s->seen == len;
+}
+
+static int entry_right(struct nft *n)
+{
+	return shared_right(n, ENTRY, entry_rule, ENTRY_RULES);
+}
+
+/* The same about what a gateway behind a port needs; without one nothing. */
+static int bridged_right(struct nft *n, const struct ipmasq_gateway *via)
+{
+	struct nft_key key;
+	int ret;
+
+	if (!via)
+		return 1;
+	key = gateway_key(via);
+	ret = nft_elem_get(n, &masq, GATEWAYS, &key, NULL, NULL);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	return shared_right(n, BRIDGED, bridged_rule, BRIDGED_RULES);
 }
 
 static rule_text *wanted(struct nft *n, const struct prefix *addrs, size_t len)
@@ -205,29 +264,54 @@ static void put_entry(struct nft *n)
 		entry_rule(n, i);
 }
 
-/* One look and one change. While the entry chain is right it is not even named in the batch: should
- * the table vanish meanwhile, with the last attachment's DEL, the commit fails and is tried again.
- */
-static int add_once(struct nft *n, struct own *own, const struct prefix *addrs, size_t len,
-	const char *comment, struct nft_failure *f)
+static void put_bridged(struct nft *n, const struct ipmasq_gateway *via)
 {
-	int right = entry_right(n), r;
+	struct nft_elem gateway = {.key = gateway_key(via)};
 
-	if (right < 0)
-		return right;
-	r = own_read(n, own);
-	if (r || (right && own->found == len && own->handles.len == len))
-		return r;
+	nft_set_add(n, &masq,
+		&(struct nft_set){.name = GATEWAYS,
+			.key = {NFT_FIELD_IFNAME, NFT_FIELD_ETHER},
+			.comment = "bridge . gateway behind one of its ports"});
+	nft_chain_add(n, &masq,
+		&(struct nft_chain){.name = BRIDGED,
+			.type = "filter",
+			.hook = NF_INET_PRE_ROUTING,
+			.prio = PRIO_RAW});
+	nft_chain_flush(n, &masq, BRIDGED);
+	for (size_t i = 0; i < BRIDGED_RULES; i++)
+		bridged_rule(n, i);
+	nft_elems_add(n, &masq, GATEWAYS, &gateway, 1);
+}
+
+/* One look and one change. While the shared chains are right they are not even named in the batch:
+ * should the table vanish meanwhile, with the last attachment's DEL, the commit fails and is tried
+ * again. */
+static int add_once(struct nft *n, struct own *own, const struct prefix *addrs, size_t len,
+	const char *comment, const struct ipmasq_gateway *via, struct nft_failure *f)
+{
+	int entry = entry_right(n), bridged, ret;
+
+	if (entry < 0)
+		return entry;
+	bridged = bridged_right(n, via);
+	if (bridged < 0)
+		return bridged;
+	ret = own_read(n, own);
+	if (ret || (entry && bridged && own->found == len && own->handles.len == len))
+		return ret;
 	nft_begin(n, 0);
-	if (!right)
+	if (!entry)
 		put_entry(n);
+	if (!bridged)
+		put_bridged(n, via);
 	nft_rules_del(n, &masq, CHECKS, &own->handles);
 	for (size_t i = 0; i < len; i++)
 		check_rule(n, &addrs[i], comment);
 	return nft_commit(n, f);
 }
 
-int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t len, struct err *e)
+int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t len,
+	const struct ipmasq_gateway *via, struct err *e)
 {
 	__attribute__((cleanup(own_free))) struct own own = {.want_len = len};
 	char comment[NFT_COMMENT_SIZE];
@@ -247,7 +331,7 @@ int ipmasq_add(const struct owner *o, const struct prefix *addrs, size_t len, st
 		return err_memory(e);
 	c.n = n;
 	while (change_again(&c, &ret))
-		ret = add_once(n, &own, addrs, len, comment, &c.failure);
+		ret = add_once(n, &own, addrs, len, comment, via, &c.failure);
 	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
 			     "failed to set up masquerading of network %s", o->network)
 		   : 0;
@@ -398,13 +482,15 @@ int ipmasq_del(const struct owner *o, struct err *e)
 
 /* ---- CHECK ---- */
 
-int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len, struct err *e)
+int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len,
+	const struct ipmasq_gateway *via, struct err *e)
 {
 	__attribute__((cleanup(own_free))) struct own own = {.want_len = len};
 	autofree rule_text *want = NULL;
 	char chain[OLD_NAME + 1];
 	autonft *n = NULL;
-	int r;
+	const char *chain_name = ENTRY;
+	int ret;
 
 	if (!len)
 		return 0;
@@ -414,9 +500,9 @@ int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len, 
 	own.want = want = wanted(n, addrs, len);
 	if (!want)
 		return err_memory(e);
-	r = own_read(n, &own);
-	if (r)
-		return err_sys(e, -r, ERR_SYSTEM, "failed to read the masquerading rules");
+	ret = own_read(n, &own);
+	if (ret)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to read the masquerading rules");
 	/* A container that upstream made with iptables, before the plugin was replaced. */
 	old_name(o->network, o->id, chain);
 	if (!own.handles.len && (!nft_chain_get(n, &old_tables[0], chain, NULL, NULL) ||
@@ -426,11 +512,16 @@ int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len, 
 		return err_set(e, ERR_CHECK,
 			"%zu of %zu masquerading rules of network %s are missing", len - own.found,
 			len, o->network);
-	r = entry_right(n);
-	if (r < 0)
-		return err_sys(e, -r, ERR_SYSTEM, "failed to read the masquerading rules");
-	return r ? 0
-		 : err_set(e, ERR_CHECK, "chain %s of table inet %s was changed", ENTRY, masq.name);
+	ret = entry_right(n);
+	if (ret > 0) {
+		chain_name = BRIDGED;
+		ret = bridged_right(n, via);
+	}
+	if (ret < 0)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to read the masquerading rules");
+	return ret ? 0
+		   : err_set(e, ERR_CHECK, "chain %s of table inet %s was changed", chain_name,
+			     masq.name);
 }
 
 /* ---- GC ---- */
@@ -639,7 +730,19 @@ static void put_probe(struct nft *n)
 		check_rule(n, &any[i], NULL);
 }
 
-int ipmasq_status(struct err *e)
+static void put_probe_via(struct nft *n)
 {
-	return change_probe(put_probe, "masquerading", e);
+	static const struct ipmasq_gateway via = {.bridge = "lo", .mac = {2}};
+
+	if (shared_right(n, BRIDGED, bridged_rule, BRIDGED_RULES) > 0)
+		return;
+	put_entry(n);
+	put_bridged(n, &via);
+}
+
+int ipmasq_status(bool via, struct err *e)
+{
+	if (change_probe(put_probe, "masquerading", e))
+		return -1;
+	return via ? change_probe(put_probe_via, "masquerading behind a port of a bridge", e) : 0;
 }

@@ -21,4 +21,5 @@ int rangeconf_read(const json *ipam, const json *runtime, struct range_sets *set
 /* How many addresses they can hand out; UINT64_MAX: so many or more. */
 uint64_t range_sets_capacity(const struct range_sets *sets);
 
+/* Frees the sets and their ranges. */
 void range_sets_free(struct range_sets *sets);

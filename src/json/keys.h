@@ -19,6 +19,7 @@ enum json_key_type {
 	JSON_KEYS_LAST, /* ends a table */
 	JSON_IS_BOOL,   /* bool */
 	JSON_IS_INT,    /* int64_t, between min and max */
+	JSON_IS_U64,    /* uint64_t, all of it */
 	JSON_IS_STR,    /* const char *, borrowed */
 	JSON_IS_OBJECT, /* const json *, borrowed */
 	JSON_IS_ARRAY,  /* const json *, borrowed */
@@ -51,6 +52,10 @@ struct json_key {
 #define JSON_KEY_INT(type, name, member, min, max)                                                 \
 	{                                                                                          \
 		name, JSON_IS_INT, offsetof(type, member), min, max                                \
+	}
+#define JSON_KEY_U64(type, name, member)                                                           \
+	{                                                                                          \
+		name, JSON_IS_U64, offsetof(type, member), 0, 0                                    \
 	}
 #define JSON_KEY_KNOWN(name)                                                                       \
 	{                                                                                          \

@@ -386,6 +386,25 @@ int link_create(struct nl *nl, const struct link_new *n, const char *alias, char
 	return ret;
 }
 
+/* No link of any kind may have this MTU, which the kernel finds out when it knows the kind: a probe
+ * is refused either way. */
+#define NO_MTU UINT32_MAX
+
+int link_kind_known(struct nl *nl, const struct link_kind *kind)
+{
+	const char *name = "cnibox-probe";
+	autoreq req = {0};
+	int ret;
+
+	link_put_new(&req, &(struct link_new){.kind = kind, .name = name, .mtu = NO_MTU});
+	ret = nl_ack(nl, &req, NULL, 0, NULL);
+	if (!ret)
+		link_del_name(nl, name);
+	if (ret == -EOPNOTSUPP)
+		return 0;
+	return !ret || ret == -EINVAL || ret == -EEXIST ? 1 : ret;
+}
+
 /* ---- waiting ---- */
 
 #define LOOK_AGAIN_MS 50

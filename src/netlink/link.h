@@ -123,6 +123,9 @@ void link_put_new(struct nl_req *req, const struct link_new *n);
  * must be made in the namespace of nl. */
 int link_create(struct nl *nl, const struct link_new *n, const char *alias, char *ext, size_t size);
 
+/* Whether the kernel can make links of a kind; it loads the module. 1, 0 or -errno. */
+int link_kind_known(struct nl *nl, const struct link_kind *kind);
+
 /* Waits until the link satisfies `ready` or it is gone, watching for link events; at
  * most ms milliseconds. *l is the last state seen. Returns 0, -ETIMEDOUT, or -errno. netns: that of
  * nl; -1: the one this process is in. */

@@ -215,3 +215,15 @@ int netns_id_make(struct nl *nl, int fd, int32_t *id)
 	/* EEXIST: somebody else has just named it. */
 	return ret && ret != -EEXIST ? ret : netns_id(nl, fd, id);
 }
+
+int netns_id_is_used(struct nl *nl, int32_t id)
+{
+	autoreq req = {0};
+	int32_t same;
+	int ret;
+
+	nl_msg(&req, RTM_GETNSID, 0, sizeof(struct rtgenmsg));
+	nl_put_u32(&req, NETNSA_NSID, (uint32_t)id);
+	ret = nl_query(nl, &req, read_nsid, NULL, &same);
+	return ret == -ENOENT ? 0 : ret ? ret : 1;
+}

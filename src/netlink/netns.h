@@ -46,5 +46,9 @@ int netns_nl_watch(int fd, struct nl **nl, uint32_t groups, struct err *e);
 int netns_id(struct nl *nl, int fd, int32_t *id);
 int netns_id_make(struct nl *nl, int fd, int32_t *id);
 
+/* Whether any living namespace has this number now: 1, 0, or -errno. It is free again at the moment
+ * the namespace goes, and given to the next one. */
+int netns_id_is_used(struct nl *nl, int32_t id);
+
 /* Opens the namespace this process is in. A descriptor, close-on-exec, or -1 with errno set. */
 int netns_own_open(void);

@@ -248,7 +248,15 @@ static void drain(struct nft *n)
 /* Statements and matches that are modules of their own; the other ones we use are in nf_tables
  * itself. Those that name a set or a chain (lookup, immediate) are refused with -ENOENT for that,
  * too, and must not be listed. */
-static const char *const modular[] = {"masq", "nat", "fib", "ct"};
+static const struct {
+	const char *expr, *module;
+} modular[] = {
+	{"masq", "nft_masq"},
+	{"nat", "nft_nat"},
+	{"fib", "nft_fib_inet"},
+	{"ct", "nft_ct"},
+	{"notrack", "nft_ct"},
+};
 
 /* The chain type or expression that may be what is missing; blamed: nl_blamed(). */
 static bool find_lack(const struct nlmsghdr *msg, uint32_t blamed, struct nft_failure *f)
@@ -274,10 +282,9 @@ static bool find_lack(const struct nlmsghdr *msg, uint32_t blamed, struct nft_fa
 		if (blamed && (const char *)msg + blamed != (const char *)at)
 			continue;
 		for (size_t i = 0; i < array_len(modular); i++)
-			if (!strcmp(name, modular[i])) {
+			if (!strcmp(name, modular[i].expr)) {
 				snprintf(f->lacks, sizeof(f->lacks),
-					"the expression %s (module nft_%s%s)", name, name,
-					i == 2 ? "_inet" : "");
+					"the expression %s (module %s)", name, modular[i].module);
 				return true;
 			}
 	}

@@ -168,6 +168,7 @@ void nft_key_ip(struct nft_key *k, const struct ip *ip);
 void nft_key_proto(struct nft_key *k, uint8_t proto);
 void nft_key_port(struct nft_key *k, uint16_t port); /* host order in */
 void nft_key_ifname(struct nft_key *k, const char *name);
+void nft_key_ether(struct nft_key *k, const uint8_t mac[static 6]);
 /* The bytes that matter: bare for one field, len for a concatenation. */
 size_t nft_key_size(const struct nft_key *k);
 
@@ -232,6 +233,8 @@ void nft_load_addr(struct nft *n, enum nft_side side, uint8_t family, unsigned *
 void nft_load_proto(struct nft *n, unsigned *slot);
 void nft_load_port(struct nft *n, enum nft_side side, unsigned *slot);
 void nft_load_iifname(struct nft *n, unsigned *slot);
+/* A whole key: iifname . ether saddr|daddr, in inet tables. */
+void nft_load_iifname_ether(struct nft *n, enum nft_side side);
 /* LOADED @set, LOADED != @set: the key starts at slot 0. */
 void nft_match_set(struct nft *n, const char *set, bool not );
 /* LOADED vmap @map. */
@@ -247,6 +250,9 @@ void nft_x_bitwise(struct nft *n, unsigned sreg, unsigned dreg, const void *mask
 	size_t len);
 /* NF_ACCEPT, NF_DROP, NFT_RETURN; NFT_JUMP and NFT_GOTO with a chain. */
 void nft_x_verdict(struct nft *n, int code, const char *chain);
+/* notrack: conntrack, and with it NAT, does not see the packet. Before conntrack's priority, -200.
+ */
+void nft_x_notrack(struct nft *n);
 /* masquerade; flags NF_NAT_RANGE_*. */
 void nft_x_masq(struct nft *n, uint32_t flags);
 

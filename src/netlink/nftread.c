@@ -227,6 +227,7 @@ static const struct {
 	{"nat", {{NFTA_NAT_TYPE, NUM}, {NFTA_NAT_FAMILY, NUM}, {NFTA_NAT_REG_ADDR_MIN, REG},
 			{NFTA_NAT_REG_PROTO_MIN, REG}}},
 	{"masq", {{NFTA_MASQ_FLAGS, NUM}, {NFTA_MASQ_REG_PROTO_MIN, REG}}},
+	{"notrack", {{0, END}}},
 	{"counter", {{0, END}}},
 };
 

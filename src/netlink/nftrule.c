@@ -9,6 +9,7 @@
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nf_nat.h>
 #include <net/if.h>
+#include <net/if_arp.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -206,6 +207,11 @@ static void x_nat(struct nft *n, uint32_t type, uint8_t family, int addr, int po
 	expr_end(n, x);
 }
 
+void nft_x_notrack(struct nft *n)
+{
+	expr_end(n, expr_begin(n, "notrack"));
+}
+
 void nft_x_masq(struct nft *n, uint32_t flags)
 {
 	struct expr x = expr_begin(n, "masq");
@@ -374,6 +380,18 @@ void nft_load_iifname(struct nft *n, unsigned *slot)
 {
 	nft_x_meta(n, NFT_META_IIFNAME, *slot);
 	*slot += IFNAMSIZ / 4;
+}
+
+void nft_load_iifname_ether(struct nft *n, enum nft_side side)
+{
+	uint16_t type = ARPHRD_ETHER;
+	unsigned slot = 0;
+
+	/* What nft itself adds, and does not print: that there are Ethernet addresses at all. */
+	nft_x_meta(n, NFT_META_IIFTYPE, 0);
+	nft_x_cmp(n, 0, NFT_CMP_EQ, &type, sizeof(type));
+	nft_load_iifname(n, &slot);
+	x_payload(n, NFT_PAYLOAD_LL_HEADER, side == NFT_SRC ? ETH_ALEN : 0, ETH_ALEN, slot);
 }
 
 void nft_match_set(struct nft *n, const char *set, bool not )

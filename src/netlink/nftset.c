@@ -168,6 +168,11 @@ void nft_key_ifname(struct nft_key *k, const char *name)
 	nft_key_put(k, padded, sizeof(padded));
 }
 
+void nft_key_ether(struct nft_key *k, const uint8_t mac[static 6])
+{
+	nft_key_put(k, mac, 6);
+}
+
 size_t nft_key_size(const struct nft_key *k)
 {
 	return k->fields == 1 ? k->bare : k->len;

@@ -93,6 +93,11 @@ int tc_qdisc_del(struct nl *nl, uint32_t index, uint32_t parent)
 	return nl_ack(nl, &req, NULL, 0, NULL);
 }
 
+bool tc_is_absent(int ret)
+{
+	return ret == -ENODEV || ret == -ENOENT || ret == -EINVAL;
+}
+
 bool tc_is_tbf(const struct qdisc *q)
 {
 	return !strcmp(q->kind, "tbf") && q->handle == TBF_HANDLE;

@@ -38,6 +38,10 @@ int tc_qdisc_get(struct nl *nl, uint32_t index, uint32_t parent, struct qdisc *o
 /* Deletes it. Returns 0 or -errno (-ENOENT, -EINVAL or -ENODEV: there was none). */
 int tc_qdisc_del(struct nl *nl, uint32_t index, uint32_t parent);
 
+/* Whether an errno of these functions means that there is no such thing; everything else means that
+ * it could not be looked at. */
+bool tc_is_absent(int ret);
+
 /* Makes a tbf the root of a link, or changes the one that is there under our handle in place. A
  * root qdisc of another kind is refused, not replaced. *created (may be NULL) tells which. `name`
  * is for messages. Returns 0, or -1 with e set. */

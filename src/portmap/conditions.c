@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "portmap/record.h"
 
 #include <dlfcn.h>
@@ -9,14 +10,15 @@
 #include <netinet/in.h>
 #include <string.h>
 
-void portconds_free(struct port_conds *c)
+void conditions_free(struct port_conds *c)
 {
 	free(c->list);
 	free(c->nft);
+	free(c->text);
 	*c = (struct port_conds){.family = c->family};
 }
 
-enum cond_syntax portconds_syntax(const json *array)
+enum cond_syntax conditions_syntax(const json *array)
 {
 	const char *first = json_str(json_at(array, 0));
 
@@ -235,10 +237,54 @@ static const char *nft_objection(const char *text)
 	return quoted ? "unbalanced quotes" : depth ? "unbalanced braces" : NULL;
 }
 
-int portconds_parse(
+static void describe(struct buf *b, const struct port_cond *c)
+{
+	static const char *const words[] = {
+		[MATCH_SADDR] = "-s",
+		[MATCH_DADDR] = "-d",
+		[MATCH_IIF] = "-i",
+		[MATCH_OIF] = "-o",
+		[MATCH_PROTO] = "-p",
+		[MATCH_SPORT] = "--sport",
+		[MATCH_DPORT] = "--dport",
+	};
+	struct prefix net = {.ip = prefix_network(&c->addr), .len = c->addr.len};
+	char addr[PREFIX_STRLEN];
+
+	buf_printf(b, "%s%s%s ", b->len ? " " : "", c->negate ? "! " : "", words[c->what]);
+	switch (c->what) {
+	case MATCH_SADDR:
+	case MATCH_DADDR: buf_puts(b, prefix_format(&net, addr)); break;
+	case MATCH_IIF:
+	case MATCH_OIF: buf_puts(b, c->ifname); break;
+	case MATCH_PROTO: buf_puts(b, portproto_name(c->proto)); break;
+	case MATCH_SPORT:
+	case MATCH_DPORT: buf_printf(b, "%u:%u", c->port, c->last); break;
+	}
+}
+
+/* The same conditions have the same name, however they are spelled in iptables' syntax; nft's is
+ * taken as it is. */
+static int identify(struct port_conds *c, struct err *e)
+{
+	autobuf text = {0};
+
+	if (!c->len && !c->nft)
+		return 0;
+	for (size_t i = 0; i < c->len; i++)
+		describe(&text, &c->list[i]);
+	buf_puts(&text, c->nft ? c->nft : "");
+	if (text.failed)
+		return err_memory(e);
+	hash_hex(c->id, PORT_CONDITIONS, c->family == AF_INET ? "4 " : "6 ", text.data, NULL);
+	c->text = take_ptr(text.data);
+	return 0;
+}
+
+int conditions_parse(
 	struct port_conds *c, uint8_t family, const json *array, const char *key, struct err *e)
 {
-	enum cond_syntax syntax = portconds_syntax(array);
+	enum cond_syntax syntax = conditions_syntax(array);
 	const char *wrong, *word;
 	autobuf text = {0};
 
@@ -256,12 +302,12 @@ int portconds_parse(
 	if (text.failed)
 		return err_memory(e);
 	if (syntax == COND_IPTABLES)
-		return parse_iptables(c, text.data, key, e);
+		return parse_iptables(c, text.data, key, e) || identify(c, e) ? -1 : 0;
 	wrong = nft_objection(text.data);
 	if (wrong)
 		return err_set(e, ERR_INVALID_CONFIG, "%s: %s in \"%s\"", key, wrong, text.data);
 	c->nft = take_ptr(text.data);
-	return 0;
+	return identify(c, e);
 }
 
 /* ---- rules ---- */
@@ -276,7 +322,7 @@ static void put_proto(struct nft *n, const struct port_cond *c)
 	nft_x_cmp(n, 0, NFT_CMP_NEQ, &c->proto, sizeof(c->proto));
 }
 
-void portconds_put(struct nft *n, const struct port_conds *conds)
+void conditions_put(struct nft *n, const struct port_conds *conds)
 {
 	for (size_t i = 0; i < conds->len; i++) {
 		const struct port_cond *c = &conds->list[i];
@@ -336,27 +382,25 @@ static int load(struct libnft *l, struct err *e)
 	return 0;
 }
 
-int portconds_apply(
-	const struct nft_table *t, const char *chain, const struct port_conds *c, struct err *e)
+int conditions_run(const struct port_conds *c, const char *text, struct err *e)
 {
 	struct libnft l;
-	autobuf text = {0};
 	const char *said;
 	void *ctx;
 	int ret;
 
 	if (load(&l, e))
 		return -1;
-	buf_printf(&text, "add rule inet %s %s meta nfproto %s %s return\n", t->name, chain,
-		c->family == AF_INET ? "ipv4" : "ipv6", c->nft);
-	ctx = text.failed ? NULL : l.ctx_new(0);
+	ctx = l.ctx_new(0);
 	if (!ctx)
 		return err_memory(e);
 	l.ctx_buffer_error(ctx);
-	ret = l.run_cmd_from_buffer(ctx, text.data);
+	ret = l.run_cmd_from_buffer(ctx, text);
 	said = ret ? l.ctx_get_error_buffer(ctx) : "";
 	if (ret && strstr(said, strerror(ENOENT))) {
 		ret = -ENOENT;
+	} else if (ret && strstr(said, strerror(EEXIST))) {
+		ret = -EEXIST;
 	} else if (ret) {
 		err_set(e, ERR_INVALID_CONFIG, "%s: nft does not accept \"%s\"",
 			c->family == AF_INET ? "conditionsV4" : "conditionsV6", c->nft);

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/ip.h"
 #include "netlink/nft.h"
+#include "portmap/record.h"
 #include "json/json.h"
 
 #include <net/if.h>
@@ -32,36 +33,34 @@ struct port_cond {
 	uint16_t port, last;
 };
 
-/* One family's conditions: either a list, or text in nft's syntax, or nothing at all. */
+/* One family's conditions: either a list, or text in nft's syntax, or nothing at all. They are part
+ * of what an attachment claims: mappings with the same ones share a map (layout.h), of which `id`
+ * is the name. */
 struct port_conds {
 	uint8_t family; /* AF_INET, AF_INET6 */
 	struct port_cond *list;
 	size_t len;
 	char *nft;
+	char id[PORT_CONDITIONS + 1]; /* "" without conditions */
+	char *text;                   /* for people */
 };
-void portconds_free(struct port_conds *c);
-
-static inline bool portconds_any(const struct port_conds *c)
-{
-	return c->len || c->nft;
-}
+void conditions_free(struct port_conds *c);
 
 /* Which syntax an array of strings is in, by the first character of its first string, as upstream
  * tells: '-' or '!' is iptables. */
 enum cond_syntax { COND_NONE, COND_IPTABLES, COND_NFT };
-enum cond_syntax portconds_syntax(const json *array);
+enum cond_syntax conditions_syntax(const json *array);
 
 /* Reads the array `key`. Of iptables' options these are understood, with '!' in front or behind:
  * -s -d -i -o -p --sport --dport and their long names; -m tcp|udp|sctp says nothing new. Everything
  * else is refused (ERR_INVALID_CONFIG), as is nft text that could end the rule it goes into. */
-int portconds_parse(
+int conditions_parse(
 	struct port_conds *c, uint8_t family, const json *array, const char *key, struct err *e);
 
 /* Adds the matches of a list to the rule being built. */
-void portconds_put(struct nft *n, const struct port_conds *c);
+void conditions_put(struct nft *n, const struct port_conds *c);
 
-/* Adds the rule "<conditions> return" for text in nft's syntax to a chain, with libnftables, which
- * is loaded for this alone. In a transaction of its own. Returns 0, -ENOENT when the chain is not
- * there, or -1 with e set. */
-int portconds_apply(
-	const struct nft_table *t, const char *chain, const struct port_conds *c, struct err *e);
+/* Runs commands in nft's syntax, made from c->nft, as one transaction, with libnftables, which is
+ * loaded for this alone. Returns 0, -ENOENT or -EEXIST when the kernel says so, or -1 with e set.
+ */
+int conditions_run(const struct port_conds *c, const char *text, struct err *e);

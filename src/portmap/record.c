@@ -1,7 +1,8 @@
 #include "portmap/record.h"
 
 #include "base/cleanup.h"
-#include "netlink/netns.h"
+#include "base/hash.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,9 +36,9 @@ uint8_t portproto_parse(const char *name)
 	return 0;
 }
 
-void portmaps_init(struct portmaps *m, const struct owner *o)
+void record_init(struct port_record *m, const struct owner *o)
 {
-	*m = (struct portmaps){0};
+	*m = (struct port_record){.nsid = -1};
 	memcpy(m->hash, o->hash, sizeof(m->hash));
 	owner_comment(o, m->owner, sizeof(m->owner));
 	/* Too long a name is for people only; losing its end is fine. */
@@ -45,24 +46,33 @@ void portmaps_init(struct portmaps *m, const struct owner *o)
 		m->name[0] = '\0';
 }
 
-void portmaps_free(struct portmaps *m)
+void record_free(struct port_record *m)
 {
 	free(m->list);
-	*m = (struct portmaps){0};
+	free(m->heirs);
+	*m = (struct port_record){.nsid = -1};
 }
 
-int portmaps_add(struct portmaps *m, const struct port_mapping *p)
+int record_add(struct port_record *m, const struct port_mapping *p)
 {
-	if (m->len == m->cap) {
-		size_t cap = m->cap ? m->cap * 2 : 8;
-		struct port_mapping *list = reallocarray(m->list, cap, sizeof(*list));
+	struct port_mapping *last = vec_add(m->list, m->len);
 
-		if (!list)
-			return -1;
-		m->list = list;
-		m->cap = cap;
-	}
-	m->list[m->len++] = *p;
+	if (last)
+		*last = *p;
+	return last ? 0 : -1;
+}
+
+int record_add_heir(struct port_record *m, const char *hash)
+{
+	char(*last)[OWNER_HASH + 1];
+
+	for (size_t i = 0; i < m->heirs_len; i++)
+		if (!strcmp(m->heirs[i], hash))
+			return 0;
+	last = vec_add(m->heirs, m->heirs_len);
+	if (!last)
+		return -1;
+	snprintf(*last, sizeof(*last), "%s", hash);
 	return 0;
 }
 
@@ -76,7 +86,7 @@ static int by_arrival(const void *x, const void *y)
 	return c ? c : a->host_port - b->host_port;
 }
 
-int portmaps_sort(struct portmaps *m, struct err *e)
+int record_sort(struct port_record *m, struct err *e)
 {
 	char host[IP_STRLEN];
 	size_t kept = 0;
@@ -101,36 +111,50 @@ int portmaps_sort(struct portmaps *m, struct err *e)
 	return 0;
 }
 
+bool record_maps(const struct port_record *m, uint8_t family)
+{
+	for (size_t i = 0; i < m->len; i++)
+		if (!m->list[i].yielded && (!family || m->list[i].addr.family == family))
+			return true;
+	return false;
+}
+
+bool record_same_claim(const struct port_mapping *a, const struct port_mapping *b)
+{
+	return !by_arrival(a, b);
+}
+
+const char *record_when(const struct port_record *m, const struct port_mapping *p)
+{
+	return m->when[p->addr.family == AF_INET6];
+}
+
 /* ---- writing ---- */
 
 struct lines {
-	portmaps_text *text;
+	record_line *text;
 	size_t len;
-	size_t cap;
+	bool failed;
 };
 
+/* A further line; a line that nobody reads once memory is short. */
 static char *next_line(struct lines *l)
 {
-	if (l->len == l->cap) {
-		size_t cap = l->cap ? l->cap * 2 : 8;
-		portmaps_text *text = reallocarray(l->text, cap, sizeof(*text));
+	static record_line nowhere;
+	record_line *line = l->failed ? NULL : vec_add(l->text, l->len);
 
-		if (!text)
-			return NULL;
-		l->text = text;
-		l->cap = cap;
-	}
-	l->text[l->len][0] = '\0';
-	return l->text[l->len++];
+	l->failed = !line;
+	return line ? *line : nowhere;
 }
 
 static bool same_group(const struct port_mapping *a, const struct port_mapping *b)
 {
-	return a->proto == b->proto && !ip_cmp(&a->host, &b->host) && !ip_cmp(&a->addr, &b->addr);
+	return a->proto == b->proto && a->yielded == b->yielded && !ip_cmp(&a->host, &b->host) &&
+	       !ip_cmp(&a->addr, &b->addr);
 }
 
 /* As many ports to a line as fit. */
-static bool put_maps(struct lines *l, const struct portmaps *m)
+static void put_maps(struct lines *l, const struct port_record *m)
 {
 	char host[IP_STRLEN], addr[IP_STRLEN], pair[16];
 	char *line = NULL;
@@ -142,19 +166,16 @@ static bool put_maps(struct lines *l, const struct portmaps *m)
 
 		if (!line || !same_group(p - 1, p) || used + len >= NFT_COMMENT_SIZE) {
 			line = next_line(l);
-			if (!line)
-				return false;
-			used = (size_t)snprintf(line, NFT_COMMENT_SIZE, "map %s %s %s",
-				portproto_name(p->proto), ip_format(&p->host, host),
-				ip_format(&p->addr, addr));
+			used = (size_t)snprintf(line, NFT_COMMENT_SIZE, "%s %s %s %s",
+				p->yielded ? "yield" : "map", portproto_name(p->proto),
+				ip_format(&p->host, host), ip_format(&p->addr, addr));
 		}
 		memcpy(line + used, pair, len + 1);
 		used += len;
 	}
-	return true;
 }
 
-static void put_info(const struct portmaps *m, char line[static NFT_COMMENT_SIZE])
+static void put_info(const struct port_record *m, char line[static NFT_COMMENT_SIZE])
 {
 	char prefix[PREFIX_STRLEN], from[PORT_SOURCES * PREFIX_STRLEN] = "";
 	size_t used = 0;
@@ -169,42 +190,59 @@ static void put_info(const struct portmaps *m, char line[static NFT_COMMENT_SIZE
 		line[NFT_COMMENT_MAX] = '\0';
 }
 
-portmaps_text *portmaps_record(struct portmaps *m)
+/* The sandbox, and what else tells whether it lives. */
+static void put_sandbox(struct lines *l, const struct port_record *m)
+{
+	char link[24] = "", nsid[24] = "";
+
+	/* A path that does not fit whole is worth nothing. */
+	if (m->netns[0] && snprintf(next_line(l), NFT_COMMENT_SIZE, "netns %" PRIu64 " %s",
+				   m->netns_inode, m->netns) >= NFT_COMMENT_SIZE)
+		l->len -= !l->failed;
+	if (m->link)
+		snprintf(link, sizeof(link), " link=%" PRIu32, m->link);
+	if (m->nsid >= 0)
+		snprintf(nsid, sizeof(nsid), " nsid=%" PRId32, m->nsid);
+	if (m->link || m->nsid >= 0 || m->via[0])
+		snprintf(next_line(l), NFT_COMMENT_SIZE, "seen%s%s%s%s", link, nsid,
+			m->via[0] ? " via=" : "", m->via);
+}
+
+/* Three hashes to a line. */
+static void put_heirs(struct lines *l, const struct port_record *m)
+{
+	for (size_t i = 0; i < m->heirs_len; i += 3)
+		snprintf(next_line(l), NFT_COMMENT_SIZE, "heir %s %s %s", m->heirs[i],
+			i + 1 < m->heirs_len ? m->heirs[i + 1] : "",
+			i + 2 < m->heirs_len ? m->heirs[i + 2] : "");
+}
+
+record_line *record_text(struct port_record *m)
 {
 	struct lines l = {0};
 	size_t size = strlen(m->name);
 	bool cut =
 		strlen(m->owner) < size || strcmp(m->owner + strlen(m->owner) - size, m->name) != 0;
-	char *line = next_line(&l);
 
-	if (line)
-		memcpy(line, m->owner, sizeof(m->owner));
-	if (!line || !next_line(&l))
-		goto fail;
-	if (cut) {
-		line = next_line(&l);
-		if (!line)
-			goto fail;
-		if (snprintf(line, NFT_COMMENT_SIZE, "name %s", m->name) < 0)
-			line[0] = '\0';
+	memcpy(next_line(&l), m->owner, sizeof(m->owner));
+	next_line(&l);
+	/* Longer than the line, names lose their end, which is for people only. */
+	if (cut && snprintf(next_line(&l), NFT_COMMENT_SIZE, "name %s", m->name) < 0)
+		l.failed = true;
+	put_sandbox(&l, m);
+	if (m->pod[0] && snprintf(next_line(&l), NFT_COMMENT_SIZE, "pod %s", m->pod) < 0)
+		l.failed = true;
+	if (m->when[0][0] || m->when[1][0])
+		snprintf(next_line(&l), NFT_COMMENT_SIZE, "when 4=%s 6=%s", m->when[0], m->when[1]);
+	put_heirs(&l, m);
+	put_maps(&l, m);
+	if (l.failed) {
+		free(l.text);
+		return NULL;
 	}
-	/* A path that does not fit whole is worth nothing. */
-	if (m->netns[0]) {
-		line = next_line(&l);
-		if (!line)
-			goto fail;
-		if (snprintf(line, NFT_COMMENT_SIZE, "netns %" PRIu64 " %s", m->netns_inode,
-			    m->netns) >= NFT_COMMENT_SIZE)
-			l.len--;
-	}
-	if (!put_maps(&l, m))
-		goto fail;
 	m->records = l.len;
 	put_info(m, l.text[1]);
 	return l.text;
-fail:
-	free(l.text);
-	return NULL;
 }
 
 /* ---- reading ---- */
@@ -222,10 +260,10 @@ static bool take_port(const char *text, const char **end, uint16_t *port)
 	return v >= 1 && v <= UINT16_MAX;
 }
 
-static int read_map(struct portmaps *m, char *text)
+static int read_map(struct port_record *m, char *text, bool yielded)
 {
 	char *save = NULL, *word[3];
-	struct port_mapping p = {0};
+	struct port_mapping p = {.yielded = yielded};
 	const char *end;
 
 	for (size_t i = 0; i < array_len(word); i++) {
@@ -239,12 +277,12 @@ static int read_map(struct portmaps *m, char *text)
 		return 0;
 	for (char *pair; (pair = strtok_r(NULL, " ", &save));)
 		if (take_port(pair, &end, &p.host_port) && *end == '>' &&
-			take_port(end + 1, &end, &p.port) && portmaps_add(m, &p))
+			take_port(end + 1, &end, &p.port) && record_add(m, &p))
 			return -ENOMEM;
 	return 0;
 }
 
-static void read_info(struct portmaps *m, char *text)
+static void read_info(struct port_record *m, char *text)
 {
 	char *save = NULL, *list = NULL;
 
@@ -267,7 +305,7 @@ static void read_info(struct portmaps *m, char *text)
 			m->from_len++;
 }
 
-static void read_netns(struct portmaps *m, const char *text)
+static void read_netns(struct port_record *m, const char *text)
 {
 	char *end;
 	uint64_t inode = strtoull(text, &end, 10);
@@ -278,9 +316,65 @@ static void read_netns(struct portmaps *m, const char *text)
 	m->netns_inode = inode;
 }
 
-int portmaps_read(struct portmaps *m, const char *line)
+/* The value of "key=value"; NULL when the word is something else. */
+static const char *value_of(const char *word, const char *key)
 {
-	char text[NFT_COMMENT_SIZE];
+	size_t len = strlen(key);
+
+	return !strncmp(word, key, len) && word[len] == '=' ? word + len + 1 : NULL;
+}
+
+static void read_seen(struct port_record *m, char *text)
+{
+	char *save = NULL;
+
+	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+		const char *link = value_of(word, "link"), *nsid = value_of(word, "nsid"),
+			   *via = value_of(word, "via");
+
+		if (link)
+			m->link = (uint32_t)strtoul(link, NULL, 10);
+		if (nsid && *nsid >= '0' && *nsid <= '9')
+			m->nsid = (int32_t)strtol(nsid, NULL, 10);
+		if (via && strlen(via) < sizeof(m->via))
+			strcpy(m->via, via);
+	}
+}
+
+static void read_when(struct port_record *m, char *text)
+{
+	char *save = NULL;
+
+	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		for (size_t i = 0; i < array_len(m->when); i++) {
+			const char *when = value_of(word, i ? "6" : "4");
+
+			if (when && strlen(when) == PORT_CONDITIONS)
+				strcpy(m->when[i], when);
+		}
+}
+
+static int read_heirs(struct port_record *m, char *text)
+{
+	char *save = NULL;
+
+	for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		if (strlen(word) == OWNER_HASH && record_add_heir(m, word))
+			return -ENOMEM;
+	return 0;
+}
+
+/* The rest of a line that starts with this word; NULL for another. */
+static char *rest_of(char *line, const char *word)
+{
+	size_t len = strlen(word);
+
+	return !strncmp(line, word, len) && line[len] == ' ' ? line + len + 1 : NULL;
+}
+
+int record_read(struct port_record *m, const char *line)
+{
+	char text[NFT_COMMENT_SIZE], *rest;
 	struct owner_ref ref;
 
 	if (strlen(line) >= sizeof(text))
@@ -292,25 +386,44 @@ int portmaps_read(struct portmaps *m, const char *line)
 			strcpy(m->name, ref.text);
 	} else if (!strncmp(line, "records=", 8)) {
 		read_info(m, text);
-	} else if (!strncmp(line, "name ", 5)) {
-		strcpy(m->name, line + 5);
-	} else if (!strncmp(line, "netns ", 6)) {
-		read_netns(m, line + 6);
-	} else if (!strncmp(line, "map ", 4)) {
-		return read_map(m, text + 4);
+	} else if ((rest = rest_of(text, "name"))) {
+		strcpy(m->name, rest);
+	} else if ((rest = rest_of(text, "netns"))) {
+		read_netns(m, rest);
+	} else if ((rest = rest_of(text, "seen"))) {
+		read_seen(m, rest);
+	} else if ((rest = rest_of(text, "pod"))) {
+		strcpy(m->pod, rest);
+	} else if ((rest = rest_of(text, "when"))) {
+		read_when(m, rest);
+	} else if ((rest = rest_of(text, "heir"))) {
+		return read_heirs(m, rest);
+	} else if ((rest = rest_of(text, "map"))) {
+		return read_map(m, rest, false);
+	} else if ((rest = rest_of(text, "yield"))) {
+		return read_map(m, rest, true);
 	}
 	return 0;
 }
 
-bool portmaps_dead(const struct portmaps *m)
-{
-	return m->netns[0] && netns_is_another(m->netns, m->netns_inode);
-}
-
-bool portmaps_of_container(const struct portmaps *m, const char *id)
+bool record_of_container(const struct port_record *m, const char *id)
 {
 	const char *at = strchr(m->name, ' ');
 	size_t len = strlen(id);
 
 	return at && !strncmp(at + 1, id, len) && (at[1 + len] == ' ' || !at[1 + len]);
+}
+
+void record_set_pod(struct port_record *m, const char *space, const char *name)
+{
+	char hash[OWNER_HASH + 1];
+
+	hash_hex(hash, OWNER_HASH, space, "/", name, NULL);
+	/* Four bytes less than a line, for the word in front. */
+	snprintf(m->pod, sizeof(m->pod) - 4, "%s %s/%s", hash, space, name);
+}
+
+bool record_same_pod(const struct port_record *a, const struct port_record *b)
+{
+	return a->pod[0] && strlen(b->pod) > OWNER_HASH && !strncmp(a->pod, b->pod, OWNER_HASH + 1);
 }

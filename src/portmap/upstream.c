@@ -155,7 +155,7 @@ static const char *chain_name(const char *prefix, const struct owner *o, char ou
 	return out;
 }
 
-bool portlegacy_has(struct nft *n, const struct owner *o)
+bool upstream_has(struct nft *n, const struct owner *o)
 {
 	char dn[CHAIN_SIZE];
 
@@ -169,7 +169,7 @@ bool portlegacy_has(struct nft *n, const struct owner *o)
 	return false;
 }
 
-int portlegacy_del(
+int upstream_del(
 	struct nft *n, const struct owner *o, bool rules, const struct result *prev, struct err *e)
 {
 	char dn[CHAIN_SIZE], sn[CHAIN_SIZE];

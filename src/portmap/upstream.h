@@ -14,8 +14,8 @@
  * nftables backend. Those carry the container id alone; with the addresses of prev (may be NULL)
  * only rules with one of them are taken, so that the container's other networks keep theirs.
  * Nothing there is success. Returns 0 or -1 with e set. */
-int portlegacy_del(
+int upstream_del(
 	struct nft *n, const struct owner *o, bool rules, const struct result *prev, struct err *e);
 
 /* Whether upstream's iptables backend has mapped ports for this container and network. */
-bool portlegacy_has(struct nft *n, const struct owner *o);
+bool upstream_has(struct nft *n, const struct owner *o);

@@ -1,17 +1,16 @@
-/* CHECK: whether mappings and everything they need are there. */
-
-#include "portmap/rules.h"
+#include "portmap/verify.h"
 
 #include "base/cleanup.h"
-#include "netlink/sysctl.h"
 #include "portmap/layout.h"
+#include "portmap/lookup.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 struct audit {
 	struct nft *n;
-	const struct portmaps *m;
+	struct port_record *m;
 	const struct port_extras *x;
 	const struct port_place *p;
 	bool same;
@@ -19,31 +18,22 @@ struct audit {
 	struct err *e;
 };
 
+static bool same_data(const struct nft_elem_info *el, const struct nft_elem *want)
+{
+	if (want->has_verdict)
+		return !strcmp(el->chain, want->chain);
+	return el->data_len == nft_key_size(&want->data) &&
+	       (!el->data_len || !memcmp(el->data, want->data.bytes, el->data_len));
+}
+
 static int compare(const struct nft_elem_info *el, void *arg)
 {
 	struct audit *a = arg;
-	const struct nft_elem *want = &a->p->elem;
 	struct owner_ref ref;
 
 	a->same = owner_parse(el->comment, &ref) && !strcmp(ref.hash, a->m->hash) &&
-		  (want->has_verdict ? !strcmp(el->chain, want->chain)
-				     : el->data_len == nft_key_size(&want->data) &&
-					       !memcmp(el->data ? el->data : want->data.bytes,
-						       want->data.bytes, el->data_len));
+		  same_data(el, &a->p->elem);
 	return 0;
-}
-
-/* Whether another attachment of the same container has the host port. */
-static bool is_yielded(struct audit *a, const struct port_place *p)
-{
-	char comment[NFT_COMMENT_SIZE];
-	autoportmaps holder = {0};
-	struct owner_ref ref;
-
-	return !portrules_comment(a->n, p->set, &p->elem.key, comment) &&
-	       owner_parse(comment, &ref) && strcmp(ref.hash, a->m->hash) != 0 &&
-	       !portrules_load(a->n, ref.hash, &holder) &&
-	       portmaps_of_container(&holder, a->x->container);
 }
 
 static int check_place(struct port_place *p, void *arg)
@@ -67,21 +57,37 @@ static int take_use(const struct nft_chain_info *c, void *arg)
 	return 0;
 }
 
-/* The conditions' chain: what leads to it counts as use, too. */
-static int check_gate(struct audit *a)
-{
-	char gate[PORT_GATE];
-	uint32_t use = 0, want = 1u + a->m->gates[0] + a->m->gates[1];
+struct search {
+	const char *when;
+	bool found;
+};
 
-	if (!a->m->gates[0] && !a->m->gates[1])
-		return 0;
-	for (size_t i = 0; i < a->m->len; i++)
-		want += a->m->gates[a->m->list[i].addr.family == AF_INET6];
-	if (!nft_chain_get(
-		    a->n, &port_table, portlayout_gate_name(a->m->hash, gate), take_use, &use) &&
-		use >= want)
-		return 0;
-	return err_set(a->e, ERR_CHECK, "missing hostport rules in \"%s\" chain", gate);
+static int find_rule(const struct nft_rule_info *r, void *arg)
+{
+	struct search *s = arg;
+
+	s->found |= !strcmp(r->comment, s->when);
+	return 0;
+}
+
+/* The rules that look into the maps of the conditions. */
+static int check_conditions(struct audit *a)
+{
+	for (size_t i = 0; i < 2; i++) {
+		const struct port_conds *c = a->x->conds[i];
+
+		if (!a->m->when[i][0] || !record_maps(a->m, c->family))
+			continue;
+		for (enum layout_map which = LAYOUT_ANY; which <= LAYOUT_ONE; which++) {
+			const char *chain = layout_when_chain(c->family, which);
+			struct search s = {.when = c->id};
+
+			if (nft_rules(a->n, &port_table, chain, find_rule, NULL, &s) || !s.found)
+				return err_set(a->e, ERR_CHECK,
+					"missing hostport rules in \"%s\" chain", chain);
+		}
+	}
+	return 0;
 }
 
 /* The rules that belong to nobody in particular: that nobody emptied their chains. */
@@ -92,7 +98,7 @@ static int check_chains(struct audit *a)
 		const char *name;
 		size_t rules;
 	} chains[] = {{"prerouting", 2}, {"output", 2}, {"translate4", 4}, {"translate6", 4},
-		{"guard", 2}, {"postrouting", portlayout_masqs(a->m, sources)}};
+		{"guard", 2}, {"postrouting", layout_masqs(a->m, sources)}};
 
 	for (size_t i = 0; i < array_len(chains); i++) {
 		uint32_t use = 0;
@@ -105,53 +111,52 @@ static int check_chains(struct audit *a)
 	return 0;
 }
 
-/* Leaves out what another attachment of the same container has. */
-static int drop_yielded(struct port_place *p, void *arg)
+/* Whether another attachment of the same container has the host port. */
+static int find_yielded(struct port_place *p, void *arg)
 {
 	struct audit *a = arg;
+	autorecord holder = {0};
+	struct owner_ref ref;
 
 	if (!p->claim)
 		return 1;
-	a->yielded[p->m - a->m->list] = is_yielded(a, p);
+	if (lookup_owner(a->n, p->set, &p->elem.key, &ref) == 1 &&
+		strcmp(ref.hash, a->m->hash) != 0 && !lookup_record(a->n, ref.hash, &holder) &&
+		record_of_container(&holder, a->x->container))
+		a->yielded[p->m - a->m->list] = true;
 	return 0;
 }
 
-static int without_yielded(struct audit *a, struct portmaps *m)
+/* Marks them; not while the list is being walked. */
+static int mark_yielded(struct audit *a)
 {
-	size_t kept = 0;
 	int ret;
 
-	a->yielded = calloc(m->len + 1, sizeof(*a->yielded));
+	a->yielded = calloc(a->m->len + 1, sizeof(*a->yielded));
 	if (!a->yielded)
-		return -ENOMEM;
-	ret = portlayout_each(m, drop_yielded, a);
-	for (size_t i = 0; i < m->len; i++)
-		if (!a->yielded[i])
-			m->list[kept++] = m->list[i];
-	m->len = kept;
+		return err_memory(a->e);
+	ret = layout_each(a->m, find_yielded, a);
+	for (size_t i = 0; i < a->m->len; i++)
+		a->m->list[i].yielded = a->yielded[i];
 	free(a->yielded);
-	return ret < 0 ? ret : 0;
+	return ret < 0 ? err_memory(a->e) : 0;
 }
 
-int portrules_check(struct nft *n, struct portmaps *m, const struct port_extras *x, struct err *e)
+int ports_verify(struct nft *n, struct port_record *m, const struct port_extras *x, struct err *e)
 {
 	struct audit a = {.n = n, .m = m, .x = x, .e = e};
-	char path[PORTRULES_SYSCTL], value[16] = "";
-	struct nft_key dev;
+	autorecord was = {0};
 
-	if (check_chains(&a) || without_yielded(&a, m) || check_gate(&a) ||
-		portlayout_each(m, check_place, &a))
+	/* Made by a version before 0.2, when conditions were kept in another way. */
+	if (!lookup_record(n, m->hash, &was) && (was.gates[0] || was.gates[1])) {
+		memcpy(m->gates, was.gates, sizeof(m->gates));
+		memset(m->when, 0, sizeof(m->when));
+	}
+
+	if (check_chains(&a) || mark_yielded(&a) || check_conditions(&a))
+		return -1;
+	if (layout_each(m, check_place, &a))
 		return e->set ? -1 : err_memory(e);
-	if (!x->localnet[0])
-		return 0;
-	dev = portlayout_dev_key(x->localnet);
-	if (nft_elem_get(n, &port_table, PORT_LOCALNET, &dev, NULL, NULL))
-		return err_set(e, ERR_CHECK,
-			"missing hostport rules: %s is not guarded against "
-			"127.0.0.0/8 from outside",
-			x->localnet);
-	if (sysctl_get(portrules_sysctl(x->localnet, path), value, sizeof(value)) ||
-		strcmp(value, "1") != 0)
-		return err_set(e, ERR_CHECK, "route_localnet of %s is not set", x->localnet);
-	return 0;
+	return x->localnet.link[0] && record_maps(m, AF_INET) ? localnet_check(n, &x->localnet, e)
+							      : 0;
 }

@@ -125,11 +125,6 @@ struct iface *result_add_iface(
 struct ip_config *result_add_ip(struct result *r, const struct prefix *address, struct err *e);
 struct route *result_add_route(struct result *r, const struct prefix *dst, struct err *e);
 
-/* Sets the MTU of an interface that we made or set up, for a result that is printed in that
- * version: the spec knows it since 1.1.0. (One that was read in an older result is passed on all
- * the same.) */
-void iface_set_mtu(struct iface *i, const char *version, uint32_t mtu);
-
 /* Forgets the interfaces; indexes that refer to them are left as they are. */
 void result_drop_ifaces(struct result *r);
 

@@ -59,5 +59,6 @@ int cache_remove(
 int cache_each(const char *dir, int (*fn)(const struct cache_entry *c, void *arg), void *arg,
 	struct err *e);
 
+/* Frees what it holds. */
 void cache_entry_free(struct cache_entry *c);
 #define autoentry __attribute__((cleanup(cache_entry_free))) struct cache_entry

@@ -44,6 +44,7 @@ int conflist_find(struct conflist *l, const char *dir, const char *name,
 int conflist_each(const char *dir, int (*fn)(const struct conflist *l, void *arg), void *arg,
 	void (*broken)(const char *file, const struct err *why, void *arg), struct err *e);
 
+/* Frees what it holds, and makes it empty. */
 void conflist_free(struct conflist *l);
 #define autolist __attribute__((cleanup(conflist_free))) struct conflist
 

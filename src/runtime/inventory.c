@@ -7,7 +7,7 @@
 #include "ipam/rangeconf.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
-#include "portmap/rules.h"
+#include "portmap/lookup.h"
 #include "runtime/cache.h"
 #include "runtime/conflist.h"
 #include "store/lease.h"
@@ -339,14 +339,15 @@ static void add_port(struct survey *s, json *list, const struct port_mapping *p)
 
 static void add_ports(struct survey *s, struct nft *n, struct known *k)
 {
-	autoportmaps m = {0};
+	autorecord m = {0};
 	json *list;
 
-	if (portrules_load(n, k->hash, &m) || !m.len)
+	if (lookup_record(n, k->hash, &m) || !record_maps(&m, AF_UNSPEC))
 		return;
 	list = set_new_array(s, k->node, "ports");
 	for (size_t i = 0; list && i < m.len; i++)
-		add_port(s, list, &m.list[i]);
+		if (!m.list[i].yielded)
+			add_port(s, list, &m.list[i]);
 }
 
 static void survey_ports(struct survey *s)
@@ -358,7 +359,7 @@ static void survey_ports(struct survey *s)
 		warn(s, "host ports", &e);
 		return;
 	}
-	portrules_owners(n, survey_ports_of, s);
+	lookup_owners(n, survey_ports_of, s);
 	for (size_t i = 0; i < s->len; i++)
 		add_ports(s, n, &s->known[i]);
 	nft_close(&n);

@@ -12,7 +12,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define MAGIC      "CNIBXLI1"
+#define MAGIC      "CNIBXLI2"
 #define PAGE_BITS  9
 #define PAGE_ADDRS 512u /* addresses */
 #define PAGE_WORDS 8
@@ -45,7 +45,8 @@ struct index_head {
 	struct index_time mtime; /* of the directory; all zero: stale */
 	struct index_time ctime;
 	char boot[INDEX_BOOT_LEN + 4];
-	uint64_t check; /* over all before it */
+	char store[INDEX_STORE_MAX]; /* path, for those who look for indexes of stores gone */
+	uint64_t check;              /* over all before it */
 };
 
 struct index_holder {
@@ -173,10 +174,11 @@ static struct ip to_ip(struct addr a)
 	return ip;
 }
 
-static size_t file_size(uint32_t holder_slots, uint32_t page_slots)
+/* Of 64 bits everywhere: a file may be larger than the memory that a 32-bit process can map. */
+static uint64_t file_size(uint32_t holder_slots, uint32_t page_slots)
 {
-	return sizeof(struct index_head) + holder_slots * sizeof(struct index_holder) +
-	       page_slots * sizeof(struct index_page);
+	return sizeof(struct index_head) + (uint64_t)holder_slots * sizeof(struct index_holder) +
+	       (uint64_t)page_slots * sizeof(struct index_page);
 }
 
 static void locate(struct index *ix)
@@ -187,20 +189,20 @@ static void locate(struct index *ix)
 
 static int init(struct index *ix, uint32_t holder_slots, uint32_t page_slots, uint64_t seed)
 {
-	size_t size = file_size(holder_slots, page_slots);
+	uint64_t size = file_size(holder_slots, page_slots);
 	struct index_head *h;
 
 	*ix = (struct index){0};
-	if (holder_slots > MAX_SLOTS || page_slots > MAX_SLOTS)
+	if (holder_slots > MAX_SLOTS || page_slots > MAX_SLOTS || size > SIZE_MAX)
 		return -ENOMEM;
-	h = calloc(1, size);
+	h = calloc(1, (size_t)size);
 	if (!h)
 		return -ENOMEM;
 	memcpy(h->magic, MAGIC, sizeof(h->magic));
 	h->holder_slots = holder_slots;
 	h->page_slots = page_slots;
 	h->seed = seed;
-	*ix = (struct index){.head = h, .size = size};
+	*ix = (struct index){.head = h, .size = (size_t)size};
 	locate(ix);
 	for (size_t i = 0; i < holder_slots; i++)
 		set_holder(ix, i, (struct index_holder){0});
@@ -256,10 +258,12 @@ int index_open(struct index *ix, const char *path, const struct stat *st, const 
 	*ix = (struct index){0};
 	if (fd < 0 || fstat(fd, &file) < 0)
 		return -errno;
-	/* A hole in it could not be filled when /run is full: the store would be a fault. */
+	/* Every block must be there: writing to a hole in a mapped file ends the process (SIGBUS)
+	 * when /run is full. */
 	if (!S_ISREG(file.st_mode) || file.st_size < (off_t)sizeof(struct index_head) ||
-		file.st_size > (off_t)file_size(MAX_SLOTS, MAX_SLOTS) ||
-		file.st_blocks * 512 < file.st_size || file.st_uid != geteuid())
+		(uint64_t)file.st_size > file_size(MAX_SLOTS, MAX_SLOTS) ||
+		(uint64_t)file.st_size > SIZE_MAX ||
+		(uint64_t)file.st_blocks * 512 < (uint64_t)file.st_size || file.st_uid != geteuid())
 		return -EINVAL;
 	size = (size_t)file.st_size;
 	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -297,8 +301,8 @@ void index_touch(struct index *ix)
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* The slot of a hash from a position on, that holds this address or (any) is a holder of the hash
- * at all; or the empty slot that ends the run. */
+/* The slot in which this holder has this address; when there is none, *found is false and it is the
+ * empty slot that ends the run, where it would go. NOT_A_SLOT: the index is broken. */
 static size_t holder_slot(struct index *ix, uint64_t hash, struct addr addr, bool *found)
 {
 	uint32_t mask = ix->head->holder_slots - 1;
@@ -321,6 +325,7 @@ static size_t holder_slot(struct index *ix, uint64_t hash, struct addr addr, boo
 	return NOT_A_SLOT;
 }
 
+/* The same for a page. */
 static size_t page_slot(struct index *ix, struct addr key, bool *found)
 {
 	uint32_t mask = ix->head->page_slots - 1;
@@ -534,37 +539,44 @@ bool index_each(struct index *ix, size_t *pos, struct ip *out, uint64_t *hash)
 	return false;
 }
 
-/* Page by page. A page that does not exist ends the walk: all of it is free and none of it old. So
- * the walk is no longer than the number of pages, however large the range. */
+/* The first free (or old) address of a page, from the given bit on; PAGE_ADDRS when there is none.
+ * A page that is not in the index (NULL) is free as a whole, and none of it is old. */
+static unsigned int first_in_page(const struct index_page *p, unsigned int bit, bool old)
+{
+	if (!p)
+		return old ? PAGE_ADDRS : bit;
+	for (unsigned int w = bit / 64; w < PAGE_WORDS; w++, bit = w * 64) {
+		uint64_t hits = (old ? p->old[w] : ~p->taken[w]) & ~(uint64_t)0 << bit % 64;
+
+		if (hits)
+			return w * 64 + (unsigned int)__builtin_ctzll(hits);
+	}
+	return PAGE_ADDRS;
+}
+
+/* Page by page. It is no longer than the number of pages there are, however large the range: a page
+ * that is not there ends the search for a free address, and the second of them that for an old one.
+ * The first may be one of which the range has nothing but its gateway, which nobody holds. */
 static bool walk(
 	struct index *ix, const struct ip *lo, const struct ip *hi, bool old, struct ip *out)
 {
 	struct addr at = from_ip(lo), end = from_ip(hi);
+	int missing = 0;
 
-	while (!after(at, end)) {
-		unsigned int bit = bit_of(at);
+	while (!after(at, end) && missing < 2) {
+		unsigned int bit;
 		bool found;
 		size_t i = page_slot(ix, page_of(at), &found);
-		const struct index_page *p;
 
 		if (i == NOT_A_SLOT)
 			return false;
-		if (!found) {
+		missing += !found;
+		bit = first_in_page(found ? &ix->pages[i] : NULL, bit_of(at), old);
+		at.lo -= bit_of(at);
+		if (bit < PAGE_ADDRS) {
+			at.lo += bit;
 			*out = to_ip(at);
-			return !old;
-		}
-		p = &ix->pages[i];
-		at.lo -= bit;
-		for (unsigned int w = bit / 64; w < PAGE_WORDS; w++, bit = w * 64) {
-			uint64_t hits = (old ? p->old[w] : ~p->taken[w]) & ~(uint64_t)0 << bit % 64;
-
-			if (!hits)
-				continue;
-			at.lo += w * 64 + (unsigned int)__builtin_ctzll(hits);
-			if (after(at, end))
-				return false;
-			*out = to_ip(at);
-			return true;
+			return !after(at, end);
 		}
 		at.lo += PAGE_ADDRS;
 		at.hi += !at.lo;
@@ -572,6 +584,16 @@ static bool walk(
 			return false;
 	}
 	return false;
+}
+
+bool index_is_empty(const struct index *ix)
+{
+	if (ix->head->holders)
+		return false;
+	for (size_t i = 0; i < ix->head->page_slots; i++)
+		if (ix->pages[i].used && !page_empty(&ix->pages[i]))
+			return false;
+	return true;
 }
 
 bool index_next_free(struct index *ix, const struct ip *lo, const struct ip *hi, struct ip *out)
@@ -592,13 +614,14 @@ struct timespec index_stamp(const struct index *ix)
 	clock_gettime(CLOCK_REALTIME, &t);
 	words[0] = (uint64_t)t.tv_sec;
 	words[1] = (uint64_t)t.tv_nsec;
-	/* The second before: also where times have whole seconds, a change by others differs. */
+	/* A second ago: what others change from now on gets a later time, also where times are
+	 * rounded to seconds. Odd: no file system that rounds keeps it, by which it shows. */
 	t.tv_sec--;
-	t.tv_nsec = (long)(hash_words(ix->head->seed, words, 2) % 1000000000u);
+	t.tv_nsec = (long)(hash_words(ix->head->seed, words, 2) % 1000000000u | 1);
 	return t;
 }
 
-void index_seal(struct index *ix, const struct stat *st, const char *boot)
+void index_seal(struct index *ix, const struct stat *st, const char *boot, const char *store)
 {
 	struct index_head *h = ix->head;
 
@@ -606,6 +629,9 @@ void index_seal(struct index *ix, const struct stat *st, const char *boot)
 	h->ino = st->st_ino;
 	memset(h->boot, 0, sizeof(h->boot));
 	memcpy(h->boot, boot, strnlen(boot, INDEX_BOOT_LEN));
+	memset(h->store, 0, sizeof(h->store));
+	if (strlen(store) < sizeof(h->store))
+		memcpy(h->store, store, strlen(store));
 	h->ctime = (struct index_time){st->st_ctim.tv_sec, st->st_ctim.tv_nsec};
 	atomic_signal_fence(memory_order_seq_cst);
 	h->mtime = (struct index_time){st->st_mtim.tv_sec, st->st_mtim.tv_nsec};
@@ -616,4 +642,18 @@ void index_seal(struct index *ix, const struct stat *st, const char *boot)
 int index_publish(const struct index *ix, int dirfd, const char *name)
 {
 	return file_replace(dirfd, name, ix->head, ix->size, 0600, false);
+}
+
+int index_origin(int fd, struct index_origin *out)
+{
+	struct index_head h;
+	ssize_t n = pread(fd, &h, sizeof(h), 0);
+
+	if (n < 0)
+		return -errno;
+	if (n != (ssize_t)sizeof(h) || memcmp(h.magic, MAGIC, sizeof(h.magic)))
+		return -EINVAL;
+	*out = (struct index_origin){.dev = h.dev, .ino = h.ino};
+	memcpy(out->path, h.store, strnlen(h.store, sizeof(h.store) - 1));
+	return 0;
 }

@@ -3,10 +3,11 @@
  * free address is still created exclusively, a lease is read before it is removed.
  *
  * It lives in a file that is mapped, or, before it was first written or where it cannot be, in
- * private memory. Valid for exactly one state of the store's directory: its mtime, set by
- * index_seal() to a value of our own choice which no clock produces, and its ctime. Whoever else
- * creates or removes a lease moves both. While we change things the recorded value is zero, so that
- * a killed process leaves an index that is known to be stale.
+ * private memory. Valid for exactly one state of the store's directory: its mtime, which the store
+ * sets to a value of our own choice (index_stamp()) that no clock produces, and its ctime. Whoever
+ * else creates or removes a lease moves both. While we change things the recorded value is zero, so
+ * that a killed process leaves an index that is known to be stale. Whether somebody else changed
+ * the directory while we did is for the store to know before it seals (store/watch.h).
  *
  * Two hash tables with linear probing: holders (hash of id and interface -> address, any number per
  * hash) and pages of 512 addresses (taken, and held since an earlier boot), IPv4 as IPv4-mapped
@@ -69,14 +70,29 @@ bool index_held(struct index *ix, uint64_t hash, size_t *pos, struct ip *out);
 /* All leases there are, in no order; *pos starts at 0. */
 bool index_each(struct index *ix, size_t *pos, struct ip *out, uint64_t *hash);
 
+/* Whether no address is taken. */
+bool index_is_empty(const struct index *ix);
+
 /* The first address of lo..hi (inclusive, one family) that is free. */
 bool index_next_free(struct index *ix, const struct ip *lo, const struct ip *hi, struct ip *out);
-/* The first that is held since an earlier boot; only where none is free. */
+/* The first that is held since an earlier boot; only where no more than one address is free, which
+ * the caller does not want: the gateway. */
 bool index_next_old(struct index *ix, const struct ip *lo, const struct ip *hi, struct ip *out);
 
 /* A stamp for the directory's mtime: one second ago, with nanoseconds that nobody else picks. */
 struct timespec index_stamp(const struct index *ix);
-/* Makes it valid for the directory as st shows it. */
-void index_seal(struct index *ix, const struct stat *st, const char *boot);
+/* Makes it valid for the directory as st shows it; store is the path to that. */
+void index_seal(struct index *ix, const struct stat *st, const char *boot, const char *store);
 /* Writes private memory to dirfd/name, whole or not at all. Returns 0 or -errno. */
 int index_publish(const struct index *ix, int dirfd, const char *name);
+
+#define INDEX_STORE_MAX 512
+
+/* Which store an index file was last sealed for. */
+struct index_origin {
+	uint64_t dev, ino;
+	char path[INDEX_STORE_MAX]; /* "": none, or too long to be remembered */
+};
+
+/* Reads that. Returns 0, -EINVAL when the file is no index of this format, or -errno. */
+int index_origin(int fd, struct index_origin *out);

@@ -1,17 +1,12 @@
-/* The lease store of host-local, byte for byte that of the Go plugin (reference/ipam.md, section
- * 1.5): a directory per network, a file per address with the holder as content, "lock", and a
- * marker per range set. What is ours is beside it: an index (store/index.h), and on each lease the
- * extended attribute "user.cnibox.boot" with the boot it was made in, since no lease outlives the
- * boot.
- *
- * A lease gets its content, flushed, before it gets its name: there are no empty or torn ones of
- * ours. The name itself is not flushed: losing it in a crash loses nothing, that is a boot too. */
+/* A lease: a file named like the address, with the holder as content, byte for byte that of the Go
+ * plugin (reference/ipam.md, section 1.5). On each of ours is the extended attribute
+ * "user.cnibox.boot" with the boot it was made in, since no lease outlives the boot. */
 #pragma once
 
-#include "base/buf.h"
-#include "base/err.h"
 #include "store/index.h"
-#include "store/range.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #define LEASE_MAX                                                                                  \
 	(128u << 10) /* no id is longer: the kernel bounds a string of the environment             \
@@ -24,6 +19,9 @@ struct holder {
 	const char *ifname;
 };
 
+/* Whether both name the same container and interface; one that names none is like no other. */
+bool holder_same(const struct holder *a, const struct holder *b);
+
 enum lease_kind {
 	LEASE_NONE,   /* no such file */
 	LEASE_DEBRIS, /* an empty file: a writer was killed; the address is free */
@@ -35,91 +33,26 @@ enum lease_kind {
  * held or foreign. text has room for a NUL at text[len]. */
 enum lease_kind lease_parse(char *text, size_t len, struct holder *out);
 
-struct store {
-	int dir;
-	int lock; /* -1: not locked */
-	const char *index_dir;
-	char index_name[48];
-	char boot[INDEX_BOOT_LEN + 1]; /* "": unknown; no lease is stamped or old */
-	struct index index;
-	bool fresh; /* the index was read from the store in this very call */
+/* Reads the file of that name in the directory: an enum lease_kind, or -errno when it could not be
+ * read. The holder points into memory that the next call overwrites. *fd receives the descriptor,
+ * the caller's to close, or -1. */
+int lease_read(int dir, const char *name, struct holder *out, int *fd);
+
+/* The text of a boot id; "": unknown, no lease is stamped or old then. */
+struct boot {
+	char id[INDEX_BOOT_LEN + 1];
 };
 
-#define STORE_INIT                                                                                 \
-	{                                                                                          \
-		.dir = -1, .lock = -1                                                              \
-	}
-/* Where the index files are. */
-#define STORE_INDEX_DIR "/run/cnibox/host-local"
+/* This boot, for leases in that directory. Unknown on file systems that other machines may share:
+ * a lease of another boot may be in use there. Unknown too where the boot id is not the kernel's
+ * own word: a container that was given one of its own shares the kernel, and living leases, with
+ * those that have another. */
+void boot_read(struct boot *b, int dir);
 
-/* Opens the directory; create: makes it, parents too. index_dir stays borrowed. Returns 0, 1 when
- * it does not exist and shall not be made, -1 with e set. */
-int store_open(
-	struct store *s, const char *path, const char *index_dir, bool create, struct err *e);
+enum lease_age { LEASE_AGE_UNKNOWN, LEASE_OF_THIS_BOOT, LEASE_OF_EARLIER_BOOT };
 
-/* Waits for the exclusive flock(2) on "lock", which is the one the Go plugin takes, and loads the
- * index. Everything below needs it. Returns 0, or -1 with e set. */
-int store_lock(struct store *s, struct err *e);
+/* In which boot the lease was made that fd has open. */
+enum lease_age lease_age(const struct boot *b, int fd);
 
-/* Makes the index valid again, unlocks, closes. Safe on STORE_INIT and after a failure. */
-void store_close(struct store *s);
-#define autostore __attribute__((cleanup(store_close))) struct store
-
-/* A lease without a name: written and flushed, which takes longest, before the lock is taken. Where
- * the filesystem has no unnamed files it is written when it is published. */
-struct draft {
-	int fd;
-	struct holder holder;
-	struct buf text;
-};
-#define DRAFT_INIT                                                                                 \
-	{                                                                                          \
-		.fd = -1                                                                           \
-	}
-int store_draft(const struct store *s, const struct holder *holder, struct draft *d, struct err *e);
-void draft_free(struct draft *d);
-
-/* Publishes the draft under this address. reclaim: also where it is held since an earlier boot.
- * Returns 0, -EEXIST when it is taken, or -errno. */
-int store_take(struct store *s, struct draft *d, const struct ip *ip, bool reclaim);
-
-/* Publishes it under the next free address of the set: after `after`, range by range and round to
- * where it began, past each range's own gateway; from the first range when `after` is NULL or not
- * in the set. reclaim: when none is free, the first held since an earlier boot, in the same order.
- * Returns 0 with *out set, -ENOSPC when all are taken, or -errno. */
-int store_take_next(struct store *s, struct draft *d, const struct range_set *set,
-	const struct ip *after, bool reclaim, struct ip *out);
-
-/* Whether store_take_next() would find one, by the index. */
-bool store_has_free(struct store *s, const struct range_set *set, bool reclaim);
-
-/* Removes the lease of this address if that holder holds it. Returns 0, 1 when not, or -errno. */
-int store_release(struct store *s, const struct ip *ip, const struct holder *holder);
-
-struct ip_list {
-	struct ip *list; /* owned: free() */
-	size_t len;
-};
-
-/* Appends to out the addresses this holder holds, each confirmed by its file. Returns 0 or -errno.
- */
-int store_held(struct store *s, const struct holder *holder, struct ip_list *out);
-
-/* Whether the address is held since an earlier boot. */
-bool store_old(const struct store *s, const struct ip *ip);
-
-/* Removes every lease whose holder is not among keep; one that names only a container stays when
- * some holder has that id. Carries on after failures. Returns 0, or -1 with e set. */
-int store_gc(struct store *s, const struct holder *keep, size_t len, struct err *e);
-
-/* The marker of a range set, "last_reserved_ip.N": where the next search begins. A hint: unreadable
- * is absent, and that it cannot be written fails nothing. */
-struct marker {
-	int fd;
-	size_t len;     /* of its content */
-	struct ip last; /* family 0: absent */
-};
-void marker_read(const struct store *s, size_t n, struct marker *m);
-/* Writes in place, as the Go plugin does, and closes. */
-void marker_write(struct store *s, size_t n, struct marker *m, const struct ip *ip);
-void marker_close(struct marker *m);
+/* Best effort: not every file system has user attributes. */
+void lease_stamp(const struct boot *b, int fd);

@@ -39,4 +39,5 @@ bool range_set_overlap(const struct range_set *a, const struct range_set *b);
 /* "start-end,start-end": owned by the caller, NULL when out of memory. */
 char *range_set_text(const struct range_set *set);
 
+/* Frees the list. */
 void range_set_free(struct range_set *set);

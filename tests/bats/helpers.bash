@@ -266,14 +266,18 @@ inside_is() {
 nothing_left() {
 	local left
 	left=$(host sh -c '
-		for l in $(ls /sys/class/net); do
+		for l in /sys/class/net/*; do
+			l=${l##*/}
 			case " lo bonding_masters $* " in *" $l "*) ;; *) echo "link $l" ;; esac
 		done
-		nft list ruleset 2>/dev/null | grep -E "^table .* cnibox|comment \"cnibox " | sed "s/^/nft: /"
-		find /var/lib/cni/networks -type f ! -name lock ! -name "last_reserved_ip.*" \
-			! -name "*.cache" ! -name "*.index" ! -name ".*" 2>/dev/null | sed "s/^/lease /"
-		find /run/cnibox -type f -size +0 ! -name "*.cache" ! -name "*.index" ! -name "*.lock" \
-			2>/dev/null | sed "s/^/state /"
+		nft list ruleset 2>/dev/null | sed -nE "/^table .* cnibox|comment \"cnibox /s/^/nft: /p"
+		[ ! -d /var/lib/cni/networks ] ||
+			find /var/lib/cni/networks -type f ! -name lock ! -name "last_reserved_ip.*" \
+				! -name "*.cache" ! -name "*.index" ! -name ".*" -printf "lease %p\n"
+		for l in /run/cnibox/*; do
+			[ ! -e "$l" ] || find "$l" -type f -size +0 ! -name "*.cache" ! -name "*.index" \
+				! -name "*.lock" -printf "state %p\n"
+		done
 		:' nothing_left "$@")
 	[ -z "$left" ] || {
 		printf 'left behind on the node:\n%s\n' "$left" >&2

@@ -202,6 +202,8 @@ static bool end(struct lane *l, unsigned number)
 
 static struct lane *lanes;
 static unsigned lanes_len;
+static const char *absent[PLUGINS]; /* kinds of links that this kernel lacks */
+static unsigned absent_len;
 
 static void add_lane(
 	enum attack attack, const char *verb, int plugin, enum recovery recovery, bool sticky)
@@ -232,6 +234,15 @@ static bool is_there(int plugin)
 	return found;
 }
 
+static bool kernel_has(const char *kind)
+{
+	char *command = format("unshare --net ip link add probe type %s 2>/dev/null", kind);
+	bool has = !system(command);
+
+	free(command);
+	return has;
+}
+
 static void plan(void)
 {
 	static const char *const verbs[] = {"ADD", "DEL", "GC", "CHECK"};
@@ -242,6 +253,10 @@ static void plan(void)
 
 		if (!is_there(p))
 			continue;
+		if (plugins[p].kind && !kernel_has(plugins[p].kind)) {
+			absent[absent_len++] = plugins[p].kind;
+			continue;
+		}
 		for (int i = 0; i < 3; i++) {
 			if (!plugins[p].gc && i == 2)
 				continue;
@@ -292,7 +307,7 @@ static int attack_all(void)
 	unsigned begun = 0, ended = 0, running = 0, bad = 0, points = 0;
 
 	plan();
-	printf("1..%u\n", lanes_len);
+	printf("1..%u\n", lanes_len + absent_len);
 	while (ended < lanes_len) {
 		pid_t pid;
 
@@ -310,6 +325,9 @@ static int attack_all(void)
 			running--;
 		}
 	}
+	for (unsigned i = 0; i < absent_len; i++)
+		printf("ok %u - %s # skip this kernel has no such links\n", lanes_len + i + 1,
+			absent[i]);
 	printf("# %u points tried\n", points);
 	return bad ? 1 : 0;
 }

@@ -122,8 +122,8 @@ const struct plugin plugins[PLUGINS] = {
 	{"loopback", "lo", "lo", .first = true, .own = loopback_own},
 	{"ptp", "ptpnet", "eth0", .first = true, .result = true, .gc = true, .links = true,
 		.own = ptp_own},
-	{"dummy", "dummynet", "eth0", .first = true, .result = true, .gc = true, .links = true,
-		.own = dummy_own},
+	{"dummy", "dummynet", "eth0", .kind = "dummy", .first = true, .result = true, .gc = true,
+		.links = true, .own = dummy_own},
 	{"cnitool", NULL, "eth0", .result = true, .gc = true, .links = true, .remains = true},
 };
 

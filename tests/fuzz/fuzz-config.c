@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "cni/applet.h"
+#include "cni/error.h"
 #include "cni/run.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "store/lease.h"
+#include "store/marker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -466,6 +466,10 @@ static void with_kernel(void)
 	if (!CHECK(!nl_open(&nl, NETLINK_ROUTE, &e)))
 		return;
 	link_apply(nl, &(struct link_set){.name = "lo", .flags_set = IFF_UP});
+	CHECK_INT(link_kind_known(nl, &kind_veth), 1);
+	CHECK_INT(link_kind_known(nl, &kind_bridge), 1);
+	CHECK_INT(link_kind_known(nl, &(struct link_kind){.name = "nosuchkind"}), 0);
+	CHECK_INT(link_get(nl, "cnibox-probe", &(struct link){0}), -ENODEV);
 	kernel_routes(nl, make_veth(nl, "a0", "b0"));
 	kernel_rules(nl);
 	kernel_namespaces(nl);

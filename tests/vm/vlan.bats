@@ -1,56 +1,94 @@
 # bridge with VLANs: vlan, vlanTrunk, preserveDefaultVlan and the gateway on a VLAN interface. Needs a
 # kernel with VLAN filtering in bridges: tests/vm/run bats tests/vm/vlan.bats
+#
+# Executing a program takes a tenth of a second in there: what the shell can do it does itself.
 
 load ../bats/helpers
 
 setup() {
 	need_applet bridge host-local
 	sandbox
-	host ip link add probe type bridge vlan_filtering 1 2>/dev/null ||
+	host ip -batch - <<<$'link add probe type bridge vlan_filtering 1\nlink del probe' 2>/dev/null ||
 		skip "this kernel's bridges cannot filter VLANs"
-	host ip link del probe
+	SYS=/proc/$HOLDER/root/sys/class/net
 }
 teardown() { sandbox_end; }
 
 GO_DIR=${CNI_GO_DIR:-/usr/lib/cni}
 
-# conf [KEYS]: layer 2. l3 [KEYS] [SUBNET]: with addresses.
+# conf [KEYS]: layer 2. l3 [KEYS] [SUBNET]: with addresses. KEYS is an object; the network is $NET, the
+# bridge $BRIDGE.
 conf() {
-	jq -nc --argjson keys "${1:-"{}"}" --arg v "${VERSION:-1.0.0}" \
-		'{cniVersion: $v, name: "net1", type: "bridge", bridge: "br0"} * $keys'
+	local keys=${1:-"{}"}
+	keys=${keys#\{}
+	[ "$keys" = '}' ] || keys=,$keys
+	printf '%s' "{\"cniVersion\":\"${VERSION:-1.0.0}\",\"name\":\"${NET:-net1}\",\"type\":\"bridge\"," \
+		"\"bridge\":\"${BRIDGE:-br0}\"$keys"
 }
 l3() {
-	conf "$(jq -nc --argjson keys "${1:-"{}"}" --arg subnet "${2:-10.1.0.0/24}" \
-		'{ipam: {type: "host-local", subnet: $subnet}} * $keys')"
+	local keys=${1:-"{}"}
+	keys=${keys#\{}
+	[ "$keys" = '}' ] || keys=,$keys
+	conf "{\"ipam\":{\"type\":\"host-local\",\"subnet\":\"${2:-10.1.0.0/24}\"}$keys"
 }
 
 # add ID CONFIG: the namespace and the ADD. Sets port and keeps the result.
 add() {
 	netns "$1"
 	ok ADD bridge "$1" <<<"$2"
-	port=$(jq -r '.interfaces[1].name' <<<"$output")
+	[[ $output =~ \"name\":\ *\"(veth[0-9a-f]+)\" ]]
+	port=${BASH_REMATCH[1]}
 	printf '%s' "$output" >"$T/result-$1"
 }
 del() { ok DEL bridge "$1" <<<"$2"; }
-with_prev() { jq -c --slurpfile r "$T/result-$2" '.prevResult = $r[0]' <<<"$1"; }
+with_prev() { printf '%s' "${1%\}},\"prevResult\":$(<"$T/result-$2")}"; }
 check() { ok CHECK bridge "$2" <<<"$(with_prev "$1" "$2")"; }
 mismatch() { fails 101 "$1" CHECK bridge "$3" <<<"$(with_prev "$2" "$3")"; }
 
 # The VLANs of a port: "1 10p 20-29 u5": p for the PVID, u for untagged, both for an access VLAN.
 vlans() {
-	host bridge -j vlan show dev "$1" | jq -r '.[0].vlans[]? | (.flags // []) as $f | "\(.vlan) \(
-		if $f | index("PVID") then "p" else "" end)\(if $f | index("Egress Untagged") then "u" else "" end)"' |
-		awk '
-			function put() { if (n++) printf " "; printf "%s", from; if (to != from) printf "-%s", to
-				printf "%s", flags }
-			NR > 1 && $1 == to + 1 && $2 == flags { to = $1; next }
-			NR > 1 { put() }
-			{ from = to = $1; flags = $2 }
-			END { if (NR) put() }'
+	local line word out='' id flags first=1
+	while IFS= read -r line; do
+		# A heading; then the port's name before its first VLAN.
+		[ "$first" != 1 ] || { first=2 && continue; }
+		[ "$first" != 2 ] || { first=0 && line=${line#"$1"}; }
+		id='' flags=''
+		for word in $line; do
+			case $word in
+			PVID) flags+=p ;;
+			Untagged) flags+=u ;;
+			[0-9]*) id=$word ;;
+			esac
+		done
+		[ -z "$id" ] || out+=" $id$flags"
+	done <<<"$(host bridge -compressvlans vlan show dev "$1")"
+	echo "${out# }"
 }
-filtering() { host cat "/sys/class/net/${1:-br0}/bridge/vlan_filtering"; }
-addrs() { inside "$1" ip -4 -o addr show dev "$2" | awk '{print $4}' | xargs; }
-links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs; }
+filtering() { echo "$(<"$SYS/${1:-br0}/bridge/vlan_filtering")"; }
+
+# addrs NAME LINK: its IPv4 addresses.
+addrs() {
+	local _ address out=''
+	while read -r _ _ _ address _; do
+		out+=" $address"
+	done <<<"$(inside "$1" ip -4 -o addr show dev "$2")"
+	out=${out# }
+	echo "${out% }"
+}
+
+# ports: the names of the bridge's ports but those given; number_of_ports: how many there are.
+ports() {
+	local p
+	for p in "$SYS"/br0/brif/*; do
+		p=${p##*/}
+		case " $* " in *" $p "*) ;; *) echo "$p" ;; esac
+	done
+}
+number_of_ports() {
+	local all
+	all=("$SYS"/br0/brif/*)
+	echo ${#all[@]}
+}
 
 @test "vlan: the port is in that VLAN; other VLANs are out of reach, the same one is not" {
 	add c1 "$(l3 '{"vlan":10}')"
@@ -80,28 +118,30 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 
 @test "vlanTrunk: the union of ranges and single IDs, tagged; untagged frames are VLAN 1" {
 	only_cnibox "newer than release 1.1.1"
-	local c
+	local c first
 	c=$(conf '{"vlanTrunk":[{"minID":100,"maxID":105},{"id":103},{"id":200},{"minID":104,"maxID":110,"id":7}]}')
 	add c1 "$c"
+	first=$port
 	same "VLAN filtering" 1 "$(filtering)"
 	same "VLANs of the port" "1pu 7 100-110 200" "$(vlans "$port")"
 	check "$c" c1
 	add c2 "$(conf '{"vlan":107}')"
 	add c3 "$(conf '{"vlan":111}')"
-	inside c1 sh -c 'ip addr add 10.1.0.1/24 dev eth0
-		for v in 107 111; do
-			ip link add link eth0 name eth0.$v type vlan id $v
-			ip addr add 10.$v.0.1/24 dev eth0.$v
-			ip link set eth0.$v up
-		done'
+	inside c1 ip -batch - <<-END
+		addr add 10.1.0.1/24 dev eth0
+		link add link eth0 name eth0.107 up type vlan id 107
+		addr add 10.107.0.1/24 dev eth0.107
+		link add link eth0 name eth0.111 up type vlan id 111
+		addr add 10.111.0.1/24 dev eth0.111
+	END
 	inside c2 ip addr add 10.107.0.2/24 dev eth0
 	inside c3 ip addr add 10.111.0.2/24 dev eth0
 	serve c2 80
 	serve c3 80
 	same "in the trunk" "c2 10.107.0.1" "$(ask c1 tcp 10.107.0.2 80)"
 	same "not in the trunk" "" "$(knock c1 tcp 10.111.0.2 80)"
-	host bridge vlan del dev "$port" vid 107
-	host bridge vlan del dev "$(jq -r '.interfaces[1].name' "$T/result-c1")" vid 107
+	host bridge -batch - <<<"vlan del dev $port vid 107
+vlan del dev $first vid 107"
 	mismatch 'VLAN 107 is missing from its trunk' "$c" c1
 	del c1 "$c"
 }
@@ -124,7 +164,7 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	add c2 "$(conf '{"vlanTrunk":[{"minID":1,"maxID":4094}]}')"
 	same "all" "1pu 2-4094" "$(vlans "$port")"
 	check "$(conf '{"vlanTrunk":[{"minID":1,"maxID":4094}]}')" c2
-	add c3 "$(conf '{"bridge":"br1","vlanTrunk":[]}')"
+	add c3 "$(BRIDGE=br1 conf '{"vlanTrunk":[]}')"
 	same "none" 1pu "$(vlans "$port")"
 	same "VLAN filtering" 1 "$(filtering br1)"
 }
@@ -165,20 +205,20 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	only_cnibox "newer than release 1.1.1"
 	local one two gate
 	one=$(l3 '{"vlan":10,"isDefaultGateway":true}')
-	two=$(l3 '{"name":"net2","vlan":20,"isDefaultGateway":true}' 10.2.0.0/24)
+	two=$(NET=net2 l3 '{"vlan":20,"isDefaultGateway":true}' 10.2.0.0/24)
 	add c1 "$one"
 	is '[.interfaces[].name] | del(.[1])' '["br0","eth0","br0.10"]'
-	is '.interfaces[3]' "{\"name\":\"br0.10\",\"mac\":\"$(host cat /sys/class/net/br0.10/address)\"}"
+	is '.interfaces[3]' "{\"name\":\"br0.10\",\"mac\":\"$(<"$SYS/br0.10/address")\"}"
 	is '[.ips[0].interface, .routes]' '[2,[{"dst":"0.0.0.0/0","gw":"10.1.0.1"}]]'
 	same "addresses" "10.1.0.1/24 and" "$(addrs host br0.10) and$(addrs host br0)"
-	gate=$(host ls /sys/class/net/br0/brif | grep -v "^$port$")
+	gate=$(ports "$port")
 	same "VLANs of the gateway's port" 10pu "$(vlans "$gate")"
 	serve host 80
 	same "gateway" "host 10.1.0.2" "$(ask c1 tcp 10.1.0.1 80)"
 	add c2 "$one"
 	add c3 "$two"
 	is '[.interfaces[].name] | del(.[1])' '["br0","eth0","br0.20"]'
-	same "ports" 5 "$(host ls /sys/class/net/br0/brif | wc -l)"
+	same "ports" 5 "$(number_of_ports)"
 	serve c2 80
 	same "gateway of the other VLAN" "host 10.2.0.2" "$(ask c3 tcp 10.2.0.1 80)"
 	same "same VLAN" "c2 10.1.0.2" "$(ask c1 tcp 10.1.0.3 80)"
@@ -188,8 +228,8 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	del c1 "$one"
 	del c2 "$one"
 	del c3 "$two"
-	nothing_left br0 br0.10 br0.20 $(host ls /sys/class/net/br0/brif)
-	same "ports" 2 "$(host ls /sys/class/net/br0/brif | wc -l)"
+	nothing_left br0 br0.10 br0.20 $(ports)
+	same "ports" 2 "$(number_of_ports)"
 }
 
 @test "a gateway that was left outside its VLAN is put into it" {
@@ -197,10 +237,10 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	local c gate
 	c=$(l3 '{"vlan":10,"isGateway":true}')
 	add c1 "$c"
-	gate=$(host ls /sys/class/net/br0/brif | grep -v "^$port$")
+	gate=$(ports "$port")
 	# As a process leaves it that is killed between the two.
-	host bridge vlan del dev "$gate" vid 10
-	host bridge vlan add dev "$gate" vid 1 pvid untagged
+	host bridge -batch - <<<"vlan del dev $gate vid 10
+vlan add dev $gate vid 1 pvid untagged"
 	add c2 "$c"
 	same "VLANs of the gateway's port" 10pu "$(vlans "$gate")"
 	serve host 80
@@ -248,7 +288,7 @@ links() { host ls /sys/class/net | grep -v -e '^lo$' -e bonding_masters | xargs;
 	for i in "${pids[@]}"; do
 		wait "$i"
 	done
-	same "ports" 3 "$(host ls /sys/class/net/br0/brif | wc -l)"
+	same "ports" 3 "$(number_of_ports)"
 	same "address" 10.1.0.1/24 "$(addrs host br0.10)"
 	serve host 80
 	[[ $(ask p1 tcp 10.1.0.1 80) == host* && $(ask p2 tcp 10.1.0.1 80) == host* ]]

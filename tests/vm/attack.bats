@@ -1,0 +1,12 @@
+# Plugins whose links not every kernel can make, killed and failing at their system calls: a sample of what
+# tests/faults/run does elsewhere.
+
+load ../bats/helpers
+
+@test "dummy, killed and failing at some of its system calls" {
+	need_applet dummy
+	[ -x "$CNIBOX_BUILD/faults/attack" ] || skip "tests/faults/build has not built $CNIBOX_BUILD/faults"
+	run "$CNIBOX_BUILD/faults/attack" --every 29 --jobs 2 --only dummy "$CNI_PLUGIN_DIR"
+	echo "$output"
+	[ "$status" = 0 ] && [[ $output != *'# skip'* ]]
+}
