@@ -97,7 +97,7 @@ full() {
 }
 
 @test "a full disk is said to be one, by ADD and by STATUS" {
-	only_cnibox "the Go plugin has no STATUS, and gives addresses without a record of the holder"
+	only_cnibox "the Go plugin has no STATUS"
 	local how
 	for how in space inodes; do
 		full $how
