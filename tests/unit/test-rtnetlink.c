@@ -430,6 +430,42 @@ static bool is_up(const struct link *l)
 	return l->flags & IFF_UP;
 }
 
+/* A macvlan made whole in one namespace, its parent in another, under a name that is taken there.
+ */
+static void kernel_parent(struct nl *inside, struct nl *outside, int32_t id)
+{
+	struct macvlan_data made = {.mode = MACVLAN_MODE_VEPA, .bcqueuelen = 2000}, seen = {0};
+	struct link parent, l;
+	char ext[256];
+
+	if (link_kind_known(inside, &kind_macvlan) != 1) {
+		fprintf(stderr, "this kernel has no macvlan: not tested\n");
+		return;
+	}
+	CHECK_INT(link_get(outside, "b0", &parent), 0);
+	CHECK_INT(link_create(inside,
+			  &(struct link_new){.kind = &kind_macvlan,
+				  .data = &made,
+				  .name = "a0",
+				  .mac = mac,
+				  .mtu = 1300,
+				  .up = true,
+				  .parent = parent.index,
+				  .has_parent_nsid = true,
+				  .parent_nsid = id},
+			  "an alias", ext, sizeof(ext)),
+		0);
+	CHECK_INT(link_get_data(inside, "a0", &kind_macvlan, &l, &seen), 0);
+	CHECK_STR(l.kind, "macvlan");
+	CHECK_STR(l.alias, "an alias");
+	CHECK_INT(l.mtu, 1300);
+	CHECK_INT(l.peer, parent.index);
+	CHECK_INT(l.peer_netnsid, id);
+	CHECK(!memcmp(l.mac, mac, 6) && l.flags & IFF_UP);
+	CHECK_INT(seen.mode, made.mode);
+	CHECK_INT(seen.bcqueuelen, 2000);
+}
+
 /* A wait in another namespace hears of what happens there. */
 static void kernel_namespaces(struct nl *nl)
 {
@@ -451,6 +487,7 @@ static void kernel_namespaces(struct nl *nl)
 	CHECK_INT(link_wait(inside, there, "lo", is_up, 60, &l), -ETIMEDOUT);
 	CHECK_INT(link_apply(inside, &(struct link_set){.name = "lo", .flags_set = IFF_UP}), 0);
 	CHECK_INT(link_wait(inside, there, "lo", is_up, 60, &l), 0);
+	kernel_parent(inside, nl, id);
 	CHECK_INT(link_wait(nl, -1, "nosuch", is_up, 60, &l), -ENODEV);
 }
 
