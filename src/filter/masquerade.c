@@ -3,11 +3,10 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "filter/change.h"
+#include "filter/xtables.h"
 #include "netlink/nft.h"
-#include "netlink/nl.h"
 
 #include <errno.h>
-#include <linux/netfilter/nf_tables_compat.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -411,73 +410,23 @@ static int del_nft(struct nft *n, const struct owner *o, struct change *c)
 	return ret;
 }
 
-/* ---- upstream's iptables form ---- */
-
-/* Chain "CNI-" + 24 hex digits in table nat, made through iptables' nf_tables variant. One chain
- * for all interfaces that a container has in the network: nothing in it tells them apart, so that
- * the first DEL removes it, as upstream's does. The others are about to be deleted as well. */
-#define OLD_NAME (4 + 24)
-
-static const struct nft_table old_tables[] = {{NFPROTO_IPV4, "nat"}, {NFPROTO_IPV6, "nat"}};
-
-static void old_name(const char *network, const char *id, char out[static OLD_NAME + 1])
-{
-	memcpy(out, "CNI-", 4);
-	hash_hex(out + 4, 24, network, id, NULL);
-}
-
-static int old_del_once(
-	struct nft *n, const struct nft_table *t, const char *chain, struct nft_failure *f)
-{
-	autohandles j = {0};
-	int r = nft_chain_get(n, t, chain, NULL, NULL);
-
-	if (r)
-		return r == -ENOENT ? 0 : r;
-	r = nft_jumps(n, t, "POSTROUTING", chain, &j);
-	if (!r) {
-		nft_begin(n, 0);
-		nft_rules_del(n, t, "POSTROUTING", &j);
-		nft_chain_flush(n, t, chain);
-		nft_chain_del(n, t, chain);
-		r = nft_commit(n, f);
-	}
-	return r;
-}
-
-static int old_del(struct change *c, const struct nft_table *t, const char *chain)
-{
-	int ret = 0;
-
-	while (change_again(c, &ret))
-		ret = old_del_once(c->n, t, chain, &c->failure);
-	return ret;
-}
-
 int ipmasq_del(const struct owner *o, struct err *e)
 {
 	struct change c = {0};
-	char chain[OLD_NAME + 1];
 	autonft *n = NULL;
-	int ret = change_open(&n, e);
+	int ret = change_open(&n, e), old;
 
 	if (ret <= 0)
 		return ret;
 	c.n = n;
 	ret = del_nft(n, o, &c);
-	old_name(o->network, o->id, chain);
-	for (size_t i = 0; i < array_len(old_tables); i++) {
-		struct change old = {.n = n};
-		int one = old_del(&old, &old_tables[i], chain);
-
-		if (one && !ret) {
-			ret = one;
-			c.failure = old.failure;
-		}
-	}
-	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
-			     "failed to remove the masquerading of network %s", o->network)
-		   : 0;
+	old = xtables_masq_del(n, o->network, o->id);
+	if (ret || !old)
+		return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
+				     "failed to remove the masquerading of network %s", o->network)
+			   : 0;
+	return err_sys(e, -old, ERR_SYSTEM,
+		"failed to remove the iptables masquerading of network %s", o->network);
 }
 
 /* ---- CHECK ---- */
@@ -487,7 +436,6 @@ int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len,
 {
 	__attribute__((cleanup(own_free))) struct own own = {.want_len = len};
 	autofree rule_text *want = NULL;
-	char chain[OLD_NAME + 1];
 	autonft *n = NULL;
 	const char *chain_name = ENTRY;
 	int ret;
@@ -504,9 +452,7 @@ int ipmasq_check(const struct owner *o, const struct prefix *addrs, size_t len,
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to read the masquerading rules");
 	/* A container that upstream made with iptables, before the plugin was replaced. */
-	old_name(o->network, o->id, chain);
-	if (!own.handles.len && (!nft_chain_get(n, &old_tables[0], chain, NULL, NULL) ||
-					!nft_chain_get(n, &old_tables[1], chain, NULL, NULL)))
+	if (!own.handles.len && xtables_masq_has(n, o->network, o->id))
 		return 0;
 	if (own.found < len)
 		return err_set(e, ERR_CHECK,
@@ -583,97 +529,6 @@ static int gc_once(struct nft *n, struct sweep *s, bool with_table, struct nft_f
 	return r || last || s->others ? r : remove_empty(n);
 }
 
-/* The network's iptables chains, found by the comment of the jumps to them:
- * `name: "<network>" id: "<container ID>"`. The chain's name, a hash of both, proves it. */
-struct old_sweep {
-	const char *network;
-	const struct valid_set *valid;
-	char (*chains)[OLD_NAME + 1];
-	size_t len;
-	bool failed;
-};
-
-/* The comment of an iptables rule; not terminated if longer than 255. */
-static const char *xt_comment(const struct nft_rule_info *r, size_t *len)
-{
-	const struct nlattr *data, *a[NFTA_MATCH_MAX + 1];
-	const char *name;
-
-	for (const struct nlattr *at = NULL; (at = nft_expr_next(r, at, &name, &data));) {
-		if (strcmp(name, "match") != 0)
-			continue;
-		nl_parse_nested(data, a, NFTA_MATCH_MAX);
-		if (strcmp(nl_str(a[NFTA_MATCH_NAME]), "comment") != 0)
-			continue;
-		*len = nl_len(a[NFTA_MATCH_INFO]);
-		return nl_data(a[NFTA_MATCH_INFO]);
-	}
-	return NULL;
-}
-
-static void old_sweep_reset(void *arg)
-{
-	((struct old_sweep *)arg)->len = 0;
-}
-
-/* Whether the comment names a container of the network; *id is owned by the caller. */
-static bool read_old_comment(const struct nft_rule_info *r, const char *network, char **id)
-{
-	autofree char *head = NULL, *text = NULL;
-	const char *comment, *end;
-	size_t len = 0;
-
-	comment = xt_comment(r, &len);
-	if (!comment || asprintf(&head, "name: \"%s\" id: \"", network) < 0)
-		return false;
-	text = strndup(comment, len);
-	if (!text || strncmp(text, head, strlen(head)) != 0)
-		return false;
-	comment = text + strlen(head);
-	end = strchr(comment, '"');
-	*id = end ? strndup(comment, (size_t)(end - comment)) : NULL;
-	return *id;
-}
-
-static int old_sweep_take(const struct nft_rule_info *r, void *arg)
-{
-	struct old_sweep *s = arg;
-	autofree char *id = NULL;
-	char chain[OLD_NAME + 1];
-	void *grown;
-
-	if (strncmp(r->jump, "CNI-", 4) != 0 || !read_old_comment(r, s->network, &id) ||
-		valid_set_has_id(s->valid, id))
-		return 0;
-	old_name(s->network, id, chain);
-	if (strcmp(chain, r->jump) != 0)
-		return 0;
-	grown = reallocarray(s->chains, s->len + 1, sizeof(*s->chains));
-	if (!grown)
-		return -ENOMEM;
-	s->chains = grown;
-	memcpy(s->chains[s->len++], chain, sizeof(chain));
-	return 0;
-}
-
-static int old_gc(struct nft *n, const struct nft_table *t, const char *network,
-	const struct valid_set *valid)
-{
-	struct old_sweep s = {.network = network, .valid = valid};
-	int r = nft_rules(n, t, "POSTROUTING", old_sweep_take, old_sweep_reset, &s);
-
-	r = r == -ENOENT ? 0 : r;
-
-	for (size_t i = 0; i < s.len; i++) {
-		struct change c = {.n = n};
-		int one = old_del(&c, t, s.chains[i]);
-
-		r = r ? r : one;
-	}
-	free(s.chains);
-	return r;
-}
-
 static int valid_tags(struct sweep *s, const struct valid_set *valid)
 {
 	s->valid = calloc(valid->len ? valid->len : 1, sizeof(*s->valid));
@@ -691,7 +546,7 @@ int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct e
 	struct change c = {0};
 	struct sweep s = {0};
 	autonft *n = NULL;
-	int ret = change_open(&n, e);
+	int ret = change_open(&n, e), old;
 
 	if (ret <= 0)
 		return ret;
@@ -704,11 +559,8 @@ int ipmasq_gc(const struct request *req, const struct valid_set *valid, struct e
 		ret = gc_once(n, &s, c.attempt <= CHANGE_PATIENCE, &c.failure);
 	nft_handles_free(&s.handles);
 	free(s.valid);
-	for (size_t i = 0; i < array_len(old_tables); i++) {
-		int old = old_gc(n, &old_tables[i], req->network, valid);
-
-		ret = ret ? ret : old;
-	}
+	old = xtables_masq_gc(n, req->network, valid);
+	ret = ret ? ret : old;
 	return ret ? change_failed(e, ret, &c.failure, ERR_SYSTEM,
 			     "failed to collect the masquerading of network %s", req->network)
 		   : 0;

@@ -273,7 +273,7 @@ struct nft_rule_info {
 	const char *table;
 	const char *chain;
 	const char *comment;        /* "" when there is none */
-	const struct nlattr *exprs; /* NFTA_RULE_EXPRESSIONS, or NULL: see nft_expr_next() */
+	const struct nlattr *exprs; /* for the functions below */
 	int verdict;                /* of the last verdict statement; INT_MAX when none */
 	const char *jump;           /* the chain it names, or "" */
 };
@@ -281,11 +281,12 @@ typedef int nft_rule_fn(const struct nft_rule_info *r, void *arg);
 int nft_rules(struct nft *n, const struct nft_table *t, const char *chain, nft_rule_fn *fn,
 	nft_reset_fn *reset, void *arg);
 
-/* Walks the expressions of a rule. name is "payload", "cmp", ...; data is the nest with the
- * NFTA_* attributes of that expression, to be read with nl_parse_nested(). Start with at = NULL;
- * returns NULL at the end. */
-const struct nlattr *nft_expr_next(const struct nft_rule_info *r, const struct nlattr *at,
-	const char **name, const struct nlattr **data);
+/* The comment that iptables puts on a rule, its own way. False when there is none. */
+#define NFT_XT_COMMENT 256
+bool nft_rule_xt_comment(const struct nft_rule_info *r, char out[static NFT_XT_COMMENT]);
+
+/* Whether an address occurs in a rule, as what it compares with or translates to. */
+bool nft_rule_mentions(const struct nft_rule_info *r, const struct ip *ip);
 
 /* A rule's expressions in a canonical text, for telling whether two rules do the same: the same for
  * what was built and for what the kernel shows of it, whatever the spelling of registers and

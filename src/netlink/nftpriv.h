@@ -51,3 +51,9 @@ void nft_put_value(struct nl_req *r, uint16_t attr, const void *data, size_t len
 
 /* Reads a rule message. */
 void nft_read_rule(const struct nlmsghdr *msg, struct nft_rule_info *out);
+
+/* Walks the expressions of a rule. name is "payload", "cmp", ...; data is the nest with the
+ * NFTA_* attributes of that expression, to be read with nl_parse_nested(). Start with at = NULL;
+ * returns NULL at the end. */
+const struct nlattr *nft_expr_next(const struct nft_rule_info *r, const struct nlattr *at,
+	const char **name, const struct nlattr **data);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/netfilter/nf_tables_compat.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -194,6 +195,50 @@ int nft_rules(struct nft *n, const struct nft_table *t, const char *chain, nft_r
 	nl_put_str(&r, NFTA_RULE_TABLE, t->name);
 	nl_put_str(&r, NFTA_RULE_CHAIN, chain);
 	return nl_query(n->nl, &r, take_rule, reset_rules, &l);
+}
+
+/* Whether the attribute of an expression holds these bytes. */
+static bool has_bytes(const struct nlattr *data, uint16_t attr, const struct ip *ip)
+{
+	const struct nlattr *x[8], *d[NFTA_DATA_MAX + 1];
+
+	nl_parse_nested(data, x, 7);
+	if (!x[attr])
+		return false;
+	nl_parse_nested(x[attr], d, NFTA_DATA_MAX);
+	return nl_len(d[NFTA_DATA_VALUE]) == ip_size(ip) &&
+	       !memcmp(nl_data(d[NFTA_DATA_VALUE]), ip->bytes, ip_size(ip));
+}
+
+bool nft_rule_mentions(const struct nft_rule_info *r, const struct ip *ip)
+{
+	const struct nlattr *at = NULL, *data;
+	const char *name;
+
+	while ((at = nft_expr_next(r, at, &name, &data)))
+		if ((!strcmp(name, "immediate") && has_bytes(data, NFTA_IMMEDIATE_DATA, ip)) ||
+			(!strcmp(name, "cmp") && has_bytes(data, NFTA_CMP_DATA, ip)))
+			return true;
+	return false;
+}
+
+bool nft_rule_xt_comment(const struct nft_rule_info *r, char out[static NFT_XT_COMMENT])
+{
+	const struct nlattr *data, *a[NFTA_MATCH_MAX + 1], *at = NULL;
+	const char *name;
+
+	while ((at = nft_expr_next(r, at, &name, &data))) {
+		if (strcmp(name, "match") != 0)
+			continue;
+		nl_parse_nested(data, a, NFTA_MATCH_MAX);
+		if (strcmp(nl_str(a[NFTA_MATCH_NAME]), "comment") != 0)
+			continue;
+		/* struct xt_comment_info: not terminated if it is full. */
+		snprintf(out, NFT_XT_COMMENT, "%.*s", (int)nl_len(a[NFTA_MATCH_INFO]),
+			a[NFTA_MATCH_INFO] ? (const char *)nl_data(a[NFTA_MATCH_INFO]) : "");
+		return true;
+	}
+	return false;
 }
 
 /* ---- rules as text ---- */

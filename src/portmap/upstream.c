@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "filter/change.h"
-#include "netlink/nl.h"
+#include "filter/xtables.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,47 +13,19 @@
 #define CHAIN_HASH 21
 #define CHAIN_SIZE (sizeof("CNI-DN-") + CHAIN_HASH)
 
+/* Rules of upstream's nftables backend. */
 struct found {
-	const char *comment; /* of the rules wanted, or NULL */
-	const char *jump;    /* or the chain they lead to */
+	const char *comment; /* theirs: the container's id */
 	const struct result *prev;
-	uint64_t *handles;
-	size_t len;
+	struct nft_handles handles;
 };
-
-static bool has_bytes(const struct nlattr *data, uint16_t attr, const struct ip *ip)
-{
-	const struct nlattr *x[8], *d[NFTA_DATA_MAX + 1];
-
-	nl_parse_nested(data, x, 7);
-	if (!x[attr])
-		return false;
-	nl_parse_nested(x[attr], d, NFTA_DATA_MAX);
-	return nl_len(d[NFTA_DATA_VALUE]) == ip_size(ip) &&
-	       !memcmp(nl_data(d[NFTA_DATA_VALUE]), ip->bytes, ip_size(ip));
-}
-
-/* Whether an address occurs in a rule: as what it translates to, or compares with. */
-static bool mentions(const struct nft_rule_info *r, const struct ip *ip)
-{
-	const struct nlattr *at = NULL, *data;
-	const char *name;
-
-	while ((at = nft_expr_next(r, at, &name, &data)))
-		if ((!strcmp(name, "immediate") && has_bytes(data, NFTA_IMMEDIATE_DATA, ip)) ||
-			(!strcmp(name, "cmp") && has_bytes(data, NFTA_CMP_DATA, ip)))
-			return true;
-	return false;
-}
 
 static bool wanted(const struct found *f, const struct nft_rule_info *r)
 {
-	if (f->jump)
-		return !strcmp(r->jump, f->jump);
 	if (strcmp(r->comment, f->comment) != 0)
 		return false;
 	for (size_t i = 0; f->prev && i < f->prev->ips_len; i++)
-		if (mentions(r, &f->prev->ips[i].address.ip))
+		if (nft_rule_mentions(r, &f->prev->ips[i].address.ip))
 			return true;
 	return !f->prev || !f->prev->ips_len;
 }
@@ -61,21 +33,15 @@ static bool wanted(const struct found *f, const struct nft_rule_info *r)
 static int take(const struct nft_rule_info *r, void *arg)
 {
 	struct found *f = arg;
-	uint64_t *p;
 
-	if (!wanted(f, r))
-		return 0;
-	p = reallocarray(f->handles, f->len + 1, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	f->handles = p;
-	f->handles[f->len++] = r->handle;
+	if (wanted(f, r))
+		nft_handles_put(&f->handles, r->handle);
 	return 0;
 }
 
 static void again(void *arg)
 {
-	((struct found *)arg)->len = 0;
+	((struct found *)arg)->handles.len = 0;
 }
 
 /* Adds the deletion of the rules found in a chain to the batch. 0, -ENOENT: no such chain, -errno.
@@ -84,38 +50,10 @@ static int put_rules(struct nft *n, const struct nft_table *t, const char *chain
 {
 	int ret = nft_rules(n, t, chain, take, again, f);
 
-	for (size_t i = 0; !ret && i < f->len; i++)
-		nft_rule_del(n, t, chain, f->handles[i]);
-	f->len = 0;
+	if (!ret)
+		nft_rules_del(n, t, chain, &f->handles);
+	f->handles.len = 0;
 	return ret == -ENOENT ? 0 : ret;
-}
-
-static int hashed_once(struct change *c, const struct nft_table *t, const char *entry,
-	const char *chain, struct found *f)
-{
-	int ret = nft_chain_get(c->n, t, chain, NULL, NULL);
-
-	if (ret)
-		return ret == -ENOENT ? 0 : ret;
-	nft_begin(c->n, 0);
-	ret = put_rules(c->n, t, entry, f);
-	if (ret)
-		return ret;
-	nft_chain_del(c->n, t, chain);
-	return nft_commit(c->n, &c->failure);
-}
-
-static int remove_hashed(
-	struct nft *n, const struct nft_table *t, const char *entry, const char *chain)
-{
-	struct found f = {.jump = chain};
-	struct change c = {.n = n};
-	int ret = 0;
-
-	while (change_again(&c, &ret))
-		ret = hashed_once(&c, t, entry, chain, &f);
-	free(f.handles);
-	return ret;
 }
 
 static int commented_once(struct change *c, const struct nft_table *t, struct found *f)
@@ -140,7 +78,7 @@ static int remove_commented(
 
 	while (change_again(&c, &ret))
 		ret = commented_once(&c, t, &f);
-	free(f.handles);
+	nft_handles_free(&f.handles);
 	return ret;
 }
 
@@ -184,9 +122,9 @@ int upstream_del(
 		/* Without iptables' table one question is enough. */
 		ret = nft_table_get(n, &nat);
 		if (!ret)
-			ret = remove_hashed(n, &nat, "CNI-HOSTPORT-DNAT", dn);
+			ret = xtables_chain_del(n, &nat, "CNI-HOSTPORT-DNAT", dn);
 		if (!ret)
-			ret = remove_hashed(n, &nat, "CNI-HOSTPORT-SNAT", sn);
+			ret = xtables_chain_del(n, &nat, "CNI-HOSTPORT-SNAT", sn);
 		if (ret == -ENOENT)
 			ret = 0;
 		if (!ret && rules)
