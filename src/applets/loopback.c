@@ -69,12 +69,15 @@ static int describe(const struct request *req, struct lo *lo, struct result *r, 
 {
 	const struct prefix *addrs[] = {&lo->v4, &lo->v6};
 	char mac[MAC_STRLEN];
+	struct iface *iface;
 	int ret = addr_each(lo->nl, lo->link.index, AF_UNSPEC, keep_addr, lo);
 
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to list the addresses of \"%s\"", LO);
-	if (!result_add_iface(r, LO, mac_format(lo->link.mac, mac), req->netns, e))
+	iface = result_add_iface(r, LO, mac_format(lo->link.mac, mac), req->netns, e);
+	if (!iface)
 		return -1;
+	iface_set_mtu(iface, req->version, lo->link.mtu);
 	for (size_t i = 0; i < array_len(addrs); i++) {
 		struct ip_config *ip;
 

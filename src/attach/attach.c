@@ -94,7 +94,7 @@ static int add_entry(struct attach *a, const char *name, const uint8_t mac[stati
 
 	if (!entry)
 		return -1;
-	entry->mtu = mtu;
+	iface_set_mtu(entry, a->req->version, mtu);
 	return 0;
 }
 

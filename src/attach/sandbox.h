@@ -33,5 +33,6 @@ int sandbox_try(struct sandbox *s, const struct request *req, bool *there, struc
  */
 int sandbox_name_free(const struct sandbox *s, const char *kind, const char *ifname, struct err *e);
 
+/* Closes what was opened. */
 void sandbox_close(struct sandbox *s);
 #define autosandbox __attribute__((cleanup(sandbox_close))) struct sandbox

@@ -25,9 +25,10 @@ enum err_code {
 	ERR_PLUGIN = 999,   /* what the Go plugins say for everything of their own */
 };
 
+/* An error, or none: all zero is none. */
 struct err {
 	bool set;
-	int code;
+	int code;      /* enum err_code, or what another plugin reported */
 	char *msg;     /* owned, never NULL once set */
 	char *details; /* owned, NULL when there is nothing to add */
 	int sys;       /* the errno behind it, 0 when none */

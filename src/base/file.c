@@ -67,7 +67,7 @@ int file_read(int dirfd, const char *path, size_t max, char **data, size_t *len)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	if (st.st_size > 0 && (size_t)st.st_size > max)
+	if (st.st_size > 0 && (uintmax_t)st.st_size > max)
 		return -EFBIG;
 	return file_read_fd(fd, max, data, len);
 }

@@ -9,14 +9,16 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+/* An address; all zero is none. */
 struct ip {
 	uint8_t family;    /* AF_INET, AF_INET6, or 0 (AF_UNSPEC) for "no address" */
 	uint8_t bytes[16]; /* network order; the first 4 for IPv4 */
 };
 
+/* An address with its prefix length, as 10.0.0.5/8. */
 struct prefix {
 	struct ip ip; /* host bits are kept */
-	uint8_t len;
+	uint8_t len;  /* in bits */
 };
 
 #define IP_STRLEN     46

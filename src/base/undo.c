@@ -1,23 +1,20 @@
 #include "base/undo.h"
 
+#include "base/vec.h"
+
 #include <stdlib.h>
 
 int undo_push(struct undo *u, undo_fn *run, undo_fn *release, void *arg, struct err *e)
 {
-	if (u->len == u->cap) {
-		size_t cap = u->cap ? u->cap * 2 : 8;
-		struct undo_step *p = reallocarray(u->steps, cap, sizeof(*p));
+	struct undo_step *s = vec_add(u->steps, u->len);
 
-		if (!p) {
-			run(arg);
-			if (release)
-				release(arg);
-			return err_memory(e);
-		}
-		u->steps = p;
-		u->cap = cap;
+	if (!s) {
+		run(arg);
+		if (release)
+			release(arg);
+		return err_memory(e);
 	}
-	u->steps[u->len++] = (struct undo_step){run, release, arg};
+	*s = (struct undo_step){run, release, arg};
 	return 0;
 }
 

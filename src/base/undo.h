@@ -7,16 +7,17 @@
 
 typedef void undo_fn(void *arg);
 
+/* One inverse. */
 struct undo_step {
 	undo_fn *run;
 	undo_fn *release; /* frees arg whether run or not; NULL when there is nothing to free */
 	void *arg;
 };
 
+/* The stack: all zero is an empty one. */
 struct undo {
-	struct undo_step *steps;
+	struct undo_step *steps; /* owned, oldest first */
 	size_t len;
-	size_t cap;
 };
 
 /* Pushes an inverse. Takes ownership of arg. When it cannot be remembered (no memory), it is run

@@ -45,6 +45,7 @@ char *json_duplicate_key(const char *text, const char *key);
 /* Another reference to the same node; release it with json_free(). */
 json *json_ref(const json *j);
 
+/* Of what type a node is; NULL is of none. An integer is any number that fits int64_t. */
 bool json_is_object(const json *j);
 bool json_is_array(const json *j);
 bool json_is_string(const json *j);

@@ -1,14 +1,10 @@
 #include "result/result.h"
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static int no_memory(struct err *e)
-{
-	return err_memory(e);
-}
 
 int result_set_str(char **slot, const char *value, struct err *e)
 {
@@ -17,25 +13,11 @@ int result_set_str(char **slot, const char *value, struct err *e)
 	if (value && *value) {
 		copy = strdup(value);
 		if (!copy)
-			return no_memory(e);
+			return err_memory(e);
 	}
 	free(*slot);
 	*slot = copy;
 	return 0;
-}
-
-/* Makes room for one more entry behind the len there are; NULL when there is no memory. The new
- * one is zeroed. */
-static void *append(void *array, size_t len, size_t size, struct err *e)
-{
-	char *p = reallocarray(array, len + 1, size);
-
-	if (!p) {
-		no_memory(e);
-		return NULL;
-	}
-	memset(p + len * size, 0, size);
-	return p;
 }
 
 static void iface_clear(struct iface *i)
@@ -51,45 +33,45 @@ static void iface_clear(struct iface *i)
 struct iface *result_add_iface(
 	struct result *r, const char *name, const char *mac, const char *sandbox, struct err *e)
 {
-	struct iface *p = append(r->ifaces, r->ifaces_len, sizeof(*p), e);
+	struct iface *p = vec_add(r->ifaces, r->ifaces_len);
 
-	if (!p)
-		return NULL;
-	r->ifaces = p;
-	p += r->ifaces_len;
-	p->name = strdup(name);
-	if (!p->name)
-		no_memory(e);
-	if (!p->name || result_set_str(&p->mac, mac, e) < 0 ||
-		result_set_str(&p->sandbox, sandbox, e) < 0) {
-		iface_clear(p);
-		return NULL;
-	}
-	r->ifaces_len++;
-	return p;
+	if (p)
+		p->name = strdup(name);
+	if (!p || !p->name)
+		err_memory(e);
+	if (p && p->name && !result_set_str(&p->mac, mac, e) &&
+		!result_set_str(&p->sandbox, sandbox, e))
+		return p;
+	if (p)
+		iface_clear(&r->ifaces[--r->ifaces_len]);
+	return NULL;
+}
+
+void iface_set_mtu(struct iface *i, const char *version, uint32_t mtu)
+{
+	if (!strcmp(version, CNI_CURRENT))
+		i->mtu = mtu;
 }
 
 struct ip_config *result_add_ip(struct result *r, const struct prefix *address, struct err *e)
 {
-	struct ip_config *p = append(r->ips, r->ips_len, sizeof(*p), e);
+	struct ip_config *p = vec_add(r->ips, r->ips_len);
 
-	if (!p)
-		return NULL;
-	r->ips = p;
-	p += r->ips_len++;
-	p->address = *address;
+	if (p)
+		p->address = *address;
+	else
+		err_memory(e);
 	return p;
 }
 
 struct route *result_add_route(struct result *r, const struct prefix *dst, struct err *e)
 {
-	struct route *p = append(r->routes, r->routes_len, sizeof(*p), e);
+	struct route *p = vec_add(r->routes, r->routes_len);
 
-	if (!p)
-		return NULL;
-	r->routes = p;
-	p += r->routes_len++;
-	p->dst = *dst;
+	if (p)
+		p->dst = *dst;
+	else
+		err_memory(e);
 	return p;
 }
 
@@ -145,7 +127,7 @@ static int copy_extra(json **dst, const json *src, struct err *e)
 	if (!src)
 		return 0;
 	*dst = json_dup(src);
-	return *dst ? 0 : no_memory(e);
+	return *dst ? 0 : err_memory(e);
 }
 
 static int copy_strings(char ***dst, char *const *src, struct err *e)
@@ -158,11 +140,11 @@ static int copy_strings(char ***dst, char *const *src, struct err *e)
 		n++;
 	*dst = calloc(n + 1, sizeof(**dst));
 	if (!*dst)
-		return no_memory(e);
+		return err_memory(e);
 	for (size_t i = 0; i < n; i++) {
 		(*dst)[i] = strdup(src[i]);
 		if (!(*dst)[i])
-			return no_memory(e);
+			return err_memory(e);
 	}
 	return 0;
 }

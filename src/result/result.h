@@ -115,6 +115,7 @@ json *result_to_json(const struct result *r, const char *version, struct err *e)
 /* Deep copy. Returns 0 or -1 (out of memory, e set; dst empty). */
 int result_copy(struct result *dst, const struct result *src, struct err *e);
 
+/* Frees what it holds, and makes it empty. */
 void result_free(struct result *r);
 #define autoresult __attribute__((cleanup(result_free))) struct result
 
@@ -124,6 +125,11 @@ struct iface *result_add_iface(
 	struct result *r, const char *name, const char *mac, const char *sandbox, struct err *e);
 struct ip_config *result_add_ip(struct result *r, const struct prefix *address, struct err *e);
 struct route *result_add_route(struct result *r, const struct prefix *dst, struct err *e);
+
+/* Sets the MTU of an interface that we made or set up, for a result that is printed in that
+ * version: the spec knows it since 1.1.0. (One that was read in an older result is passed on all
+ * the same.) */
+void iface_set_mtu(struct iface *i, const char *version, uint32_t mtu);
 
 /* Forgets the interfaces; indexes that refer to them are left as they are. */
 void result_drop_ifaces(struct result *r);

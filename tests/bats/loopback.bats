@@ -41,11 +41,12 @@ lo_is_up() { inside c1 ip -j link show lo | jq -e '.[0].flags | index("UP") != n
 	same result "$first" "$output"
 }
 
-@test "1.1.0 has the same shape" {
+@test "1.1.0 has the same shape, and the MTU" {
 	only_cnibox "Debian's Go plugins stop at 1.0.0"
 	ok ADD loopback c1 lo <<<"$(conf 1.1.0)"
 	is '[.cniVersion, (.interfaces | length), [.ips[].address]]' \
 		'["1.1.0",1,["127.0.0.1/8","::1/128"]]'
+	is '.interfaces[0].mtu' 65536
 }
 
 @test "older versions get their own shape" {

@@ -209,6 +209,17 @@ BRIDGE='{"cniVersion":"1.1.0","name":"n","type":"bridge","bridge":"br0","isGatew
 	done
 }
 
+@test "loopback: addresses that cannot be listed are not missing" {
+	local i conf='{"cniVersion":"1.0.0","name":"lo","type":"loopback"}'
+	ok ADD loopback a <<<"$conf"
+	conf=$(jq -c --argjson p "$output" '.prevResult = $p' <<<"$conf")
+	points CHECK loopback a <<<"$conf"
+	for ((i = 1; i <= POINTS; i++)); do
+		struck "--fail $i=EIO" CHECK loopback a <<<"$conf"
+		[ "$status" -eq 0 ] || holds '.code != 101'
+	done
+}
+
 @test "cnitool: a living attachment is not added again, here or elsewhere, seen or not" {
 	local i conf
 	conf="{\"cniVersion\":\"1.1.0\",\"name\":\"n\",\"plugins\":[$(jq -c 'del(.name,.cniVersion)' <<<"$BRIDGE")]}"

@@ -1,6 +1,7 @@
 /* Any text: parsing must survive it, and what was written must read back as the same. */
 #include "fuzz.h"
 
+#include "base/cleanup.h"
 #include "json/json.h"
 
 #include <string.h>
@@ -20,7 +21,7 @@ static void look_at(const json *j)
 	for (void *it = json_iter(j); it; it = json_iter_next(j, it)) {
 		const char *key = json_iter_key(it);
 
-		MUST(json_get(j, key) || json_is_null(json_iter_value(it)));
+		MUST(json_get_exact(j, key) || json_is_null(json_iter_value(it)));
 		if (!json_get_int(j, key, -5, 1000, &i, &e))
 			MUST(i >= -5 && i <= 1000);
 		json_get_u64(j, key, UINT64_MAX, &u, &f);
@@ -51,6 +52,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	MUST(!j == e.set);
 	if (j) {
+		autofree char *copy = strndup((const char *)data, size), *twice = NULL;
+
+		twice = json_duplicate_key(copy, "x");
 		look_at(j);
 		for (enum json_style style = JSON_COMPACT; style <= JSON_INDENT_SORTED; style++)
 			check_style(j, style);
