@@ -10,8 +10,8 @@
 
 /* Appends the message that adds an address: scope global, and the broadcast address for IPv4
  * prefixes shorter than /31. flags: IFA_F_NODAD skips duplicate address detection (IPv6, else
- * without effect), IFA_F_NOPREFIXROUTE makes no route to the address's network. Refused with -EEXIST
- * when the link has it already. */
+ * without effect), IFA_F_NOPREFIXROUTE makes no route to the address's network. Refused with
+ * -EEXIST when the link has it already. */
 void addr_put(struct nl_req *req, uint32_t index, const struct prefix *p, uint32_t flags);
 
 /* At once; 0 or -errno. */

@@ -83,6 +83,7 @@ int tc_redirect_add(
 int tc_redirect_get(
 	struct nl *nl, uint32_t index, uint32_t parent, uint32_t to, struct redirect *out);
 
+/* Removes that filter; 0 or -errno. */
 int tc_redirect_del(
 	struct nl *nl, uint32_t index, uint32_t parent, const struct redirect *redirect);
 
