@@ -67,15 +67,6 @@ int route_add(struct nl *nl, const struct route_spec *r, uint16_t flags)
 	return nl_ack(nl, &req, NULL, 0, NULL);
 }
 
-int route_del(struct nl *nl, const struct route_spec *r)
-{
-	autoreq req = {0};
-
-	start_route(&req, RTM_DELROUTE, 0, r)->rtm_scope = RT_SCOPE_NOWHERE;
-	put_route(&req, r);
-	return nl_ack(nl, &req, NULL, 0, NULL);
-}
-
 /* ---- reading ---- */
 
 /* Of a multipath route the first next hop; *next is where the following one begins. */

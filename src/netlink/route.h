@@ -30,7 +30,6 @@ void route_put(struct nl_req *req, const struct route_spec *r, uint16_t flags);
 
 /* At once; 0 or -errno. */
 int route_add(struct nl *nl, const struct route_spec *r, uint16_t flags);
-int route_del(struct nl *nl, const struct route_spec *r);
 
 /* Calls fn for the routes of a family in a table (0: in any), in kernel order; of multipath routes
  * for each next hop. dst.len is 0 for default routes. */
