@@ -20,6 +20,7 @@
 struct knobs {
 	const char *ifname;
 	bool ipv6, dad;
+	bool ignore_routers;
 };
 
 static int set_knob(const char *family, const char *ifname, const char *name, const char *value)
@@ -59,6 +60,8 @@ static int set_knobs(void *arg, struct err *e)
 	if (!k->ipv6)
 		return 0;
 	set_knob("ipv6", k->ifname, "ndisc_notify", "1");
+	if (k->ignore_routers)
+		set_knob("ipv6", k->ifname, "accept_ra", "0");
 	if (enable_ipv6("lo", e) || enable_ipv6(k->ifname, e))
 		return -1;
 	ret = set_knob("ipv6", k->ifname, "keep_addr_on_down", "1");
@@ -341,7 +344,7 @@ static int settle(const struct sandbox *sb, const struct ifsetup *s, struct err 
 int ifsetup(
 	const struct sandbox *sb, const struct ifsetup *s, const struct result *r, struct err *e)
 {
-	struct knobs knobs = {s->ifname, any_ipv6(r), s->dad};
+	struct knobs knobs = {s->ifname, any_ipv6(r), s->dad, s->ignore_routers};
 	autospecs routes = {0};
 	struct plan plan = {.setup = s, .result = r};
 	autoreq req = {0};

@@ -11,6 +11,7 @@
 struct ifsetup {
 	const char *ifname;
 	uint32_t index;
+	bool ignore_routers; /* with an IPv6 address: routers do not add any, nor routes */
 	bool dad; /* duplicate address detection for the IPv6 addresses; waits for its end */
 	/* No address has neighbours: the gateway is the only one on the link, and the networks of
 	 * the addresses are behind it. */

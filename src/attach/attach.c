@@ -17,6 +17,7 @@
 static void attach_free(struct attach *a)
 {
 	attach_conf_free(&a->conf);
+	result_free(&a->prev);
 	sandbox_close(&a->sb);
 	free(a->own);
 }
@@ -55,13 +56,44 @@ static int read_conf(struct attach *a, struct err *e)
 	return call(t->conf, a, e);
 }
 
+/* A master that is not named is an interface of the list so far, if that has just one to offer,
+ * else the default route's. CHECK cannot know which it was then. */
+static int find_master(struct attach *a, struct err *e)
+{
+	struct nl *nl = a->conf.inside ? a->sb.nl : a->sb.host;
+	const char *name = a->conf.master;
+
+	if (!name && a->req->verb != VERB_ADD)
+		return 0;
+	if (!name)
+		name = master_chained(&a->prev, a->conf.inside ? a->req->netns : NULL);
+	if (!name && a->type->keys & KEY_CHAINED && a->has_prev)
+		return err_set(e, ERR_INVALID_CONFIG,
+			"chained master failure. PrevResult lacks a single named interface %s",
+			a->conf.inside ? "in the container" : "on the host");
+	return master_find(nl, name, &a->master, e);
+}
+
+/* Of what came before in the list an ADD may use the interface, and the addresses. */
+static int read_prev(struct attach *a, struct err *e)
+{
+	bool wanted =
+		a->type->keys & KEY_CHAINED || (a->type->keys & KEY_MASTER && !a->conf.master);
+
+	if (wanted && request_prev_result(a->req, &a->prev, &a->has_prev, NULL, e))
+		return -1;
+	if (a->type->keys & KEY_CHAINED && !a->conf.ipam && !a->prev.ips_len)
+		return err_set(e, ERR_INVALID_CONFIG,
+			"no plugin name provided: %s needs ipam.type, or addresses in prevResult",
+			a->req->applet->name);
+	return 0;
+}
+
 static int open_inside(struct attach *a, struct err *e)
 {
 	if (sandbox_open(&a->sb, a->req, e))
 		return -1;
-	if (!(a->type->keys & KEY_MASTER))
-		return 0;
-	return master_find(a->conf.inside ? a->sb.nl : a->sb.host, a->conf.master, &a->master, e);
+	return a->type->keys & KEY_MASTER ? find_master(a, e) : 0;
 }
 
 /* Whether the IPAM plugin may want to send and receive through the container's link: dhcp does, of
@@ -71,6 +103,13 @@ static bool ipam_needs_link(const struct request *req, const char *ipam)
 	return ipam && (!strcmp(ipam, "dhcp") || !delegate_is_own(req, ipam));
 }
 
+/* Whether the container's link gets addresses: those of the list so far are for one that has no
+ * IPAM of its own. */
+static bool has_layer3(const struct attach *a)
+{
+	return a->conf.ipam || a->type->keys & KEY_CHAINED;
+}
+
 /* ---- ADD ---- */
 
 /* A result without addresses does not exist in the oldest versions: better said before the work. */
@@ -78,7 +117,7 @@ static int check_expressible(const struct attach *a, struct err *e)
 {
 	int cmp;
 
-	if (a->conf.ipam)
+	if (has_layer3(a))
 		return 0;
 	if (cni_version_cmp(a->req->version, "0.3.0", &cmp, e))
 		return -1;
@@ -185,6 +224,16 @@ static int check_mtu(const struct attach *a, struct err *e)
 	return 0;
 }
 
+/* IPAM's, or those of the list so far. */
+static int take_addresses(struct attach *a, struct err *e)
+{
+	if (a->conf.ipam)
+		return delegate_add(a->req, a->conf.ipam, &a->reply->undo, a->result, e);
+	*a->result = a->prev;
+	a->prev = (struct result){0};
+	return 0;
+}
+
 static int add_layer3(struct attach *a, struct err *e)
 {
 	struct ifsetup setup = {
@@ -192,10 +241,11 @@ static int add_layer3(struct attach *a, struct err *e)
 		.index = a->link.index,
 		.dad = a->dad,
 		.routed = a->routed,
+		.ignore_routers = a->no_ra,
 	};
 	struct result *r = a->result;
 
-	if (delegate_add(a->req, a->conf.ipam, &a->reply->undo, r, e))
+	if (take_addresses(a, e))
 		return -1;
 	if (!r->ips_len)
 		return err_set(e, ERR_PLUGIN, "IPAM plugin returned missing IP config");
@@ -221,7 +271,7 @@ static int finish(struct attach *a, struct err *e)
 
 static void choose_dns(struct attach *a)
 {
-	if (!a->conf.has_dns && a->conf.ipam)
+	if (!a->conf.has_dns && has_layer3(a))
 		return;
 	dns_free(&a->result->dns);
 	a->result->dns = a->conf.dns;
@@ -235,18 +285,18 @@ int attach_add(const struct request *req, struct reply *reply, struct err *e)
 
 	a.reply = reply;
 	a.result = &reply->result;
-	if (read_conf(&a, e) || check_expressible(&a, e) || open_inside(&a, e) ||
-		sandbox_name_free(&a.sb, kind_name(a.type), req->ifname, e))
+	if (read_conf(&a, e) || check_expressible(&a, e) || read_prev(&a, e) ||
+		open_inside(&a, e) || sandbox_name_free(&a.sb, kind_name(a.type), req->ifname, e))
 		return -1;
-	early = a.conf.ipam && !ipam_needs_link(req, a.conf.ipam);
+	early = has_layer3(&a) && !ipam_needs_link(req, a.conf.ipam);
 	a.up = !early && !a.disabled;
 	if (call(a.type->attach, &a, e) || call(a.type->filter, &a, e))
 		return -1;
 	if (a.conf.ipam && !early && call(a.type->ready, &a, e))
 		return -1;
-	if (a.conf.ipam ? add_layer3(&a, e) : add_entries(&a, e))
+	if (has_layer3(&a) ? add_layer3(&a, e) : add_entries(&a, e))
 		return -1;
-	if (finish(&a, e))
+	if (finish(&a, e) || call(a.type->late, &a, e))
 		return -1;
 	choose_dns(&a);
 	return 0;
@@ -341,7 +391,7 @@ int attach_check(const struct request *req, struct err *e)
 		return -1;
 	if (check_link(&a, e) || call(a.type->check, &a, e))
 		return -1;
-	if (a.conf.ipam && ifcheck(&a.sb, req->ifname, &prev, e))
+	if (has_layer3(&a) && ifcheck(&a.sb, req->ifname, &prev, e))
 		return -1;
 	return check_masquerade(&a, e);
 }

@@ -32,7 +32,7 @@
  * capitals; each of them may be missing:
  *
  * ADD     keys, CONF; the namespace, the master, whether CNI_IFNAME is free; ATTACH; FILTER; IPAM;
- *         ENTRIES; COMPLETE; addresses, routes, up; HOST; masquerading; READY; announce; dns.
+ *         ENTRIES; COMPLETE; addresses, routes, up; HOST; masquerading; READY; announce; LATE; dns.
  *         An IPAM that needs the link (dhcp, and any that is executed: who knows) gets it up and
  *         READY, so that READY is called twice then.
  * DEL     DETACH, masquerading, IPAM; IPAM first where it needs the link. Every part is tried, and
@@ -58,12 +58,14 @@
 struct attach {
 	const struct attach_type *type;
 	const struct request *req;
-	struct reply *reply;     /* ADD only */
-	struct result *result;   /* ADD: reply->result; CHECK: prevResult; else NULL */
+	struct reply *reply;   /* ADD only */
+	struct result *result; /* ADD: reply->result; CHECK: prevResult; else NULL */
+	struct result prev;    /* ADD: prevResult, where something of it may be used */
+	bool has_prev;
 	struct attach_conf conf; /* the common keys */
 	void *own;               /* conf_size bytes, zeroed, then the own keys */
 	struct sandbox sb;       /* ADD, CHECK */
-	struct link master;      /* KEY_MASTER; index 0: none */
+	struct link master;      /* KEY_MASTER; index 0: CHECK does not know which it was */
 	struct link link;        /* the container's: filled in by ATTACH, or found by CHECK */
 	bool up;                 /* ATTACH is to leave the container's link up: nobody does later */
 
@@ -75,6 +77,7 @@ struct attach {
 	bool disabled; /* the container's link stays down, and nobody waits for it */
 	bool dad;      /* IPv6 addresses go through duplicate address detection */
 	bool routed;   /* the networks of the addresses are behind the gateway, see addresses.h */
+	bool no_ra;    /* with IPv6 addresses: routers do not add any, nor routes */
 };
 
 /* Returns 0, or -1 with e set. */
@@ -95,6 +98,7 @@ struct attach_type {
 	attach_fn *host;     /* the host's side: addresses, routes */
 	attach_fn *ready; /* waits until the link carries frames; may be called twice. NULL: nobody
 			   * has to wait, nor to be told of the addresses (announced) */
+	attach_fn *late;  /* what comes only once the link is up and announced */
 	attach_fn *check; /* what else ADD made */
 	attach_fn *status;
 

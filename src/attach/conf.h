@@ -13,9 +13,10 @@ enum attach_key {
 	KEY_MAC = 1 << 1,      /* runtimeConfig.mac, args.cni.mac */
 	KEY_MAC_ENV = 1 << 2,  /* MAC in CNI_ARGS, which is then refused when it has other keys */
 	KEY_MAC_CONF = 1 << 3, /* mac */
-	KEY_MASTER = 1 << 4,   /* master; without it the link of the default route */
-	KEY_INSIDE = 1 << 5,   /* linkInContainer: the master is in the container */
-	KEY_MASQ = 1 << 6,     /* ipMasq, ipMasqBackend */
+	KEY_MASTER = 1 << 4, /* master; without it prevResult's interface, or the default route's */
+	KEY_INSIDE = 1 << 5, /* linkInContainer: the master is in the container */
+	KEY_MASQ = 1 << 6,   /* ipMasq, ipMasqBackend */
+	KEY_CHAINED = 1 << 7, /* without ipam the addresses are prevResult's */
 };
 
 struct attach_conf {

@@ -4,6 +4,32 @@
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
+#include <string.h>
+
+static bool is_in(const struct iface *i, const char *netns)
+{
+	if (!netns || !i->sandbox)
+		return !netns && !i->sandbox;
+	return !strcmp(i->sandbox, netns);
+}
+
+const char *master_chained(const struct result *prev, const char *netns)
+{
+	const char *name = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < prev->ifaces_len; i++) {
+		const struct iface *iface = &prev->ifaces[i];
+
+		if (!*iface->name || !is_in(iface, netns))
+			continue;
+		name = iface->name;
+		n++;
+	}
+	if (!n && prev->ifaces_len == 1 && *prev->ifaces->name && !prev->ifaces->sandbox)
+		return prev->ifaces->name;
+	return n == 1 ? name : NULL;
+}
 
 /* The dump is in the order in which routes are preferred: 1 ends it. */
 static int keep_default(const struct route_spec *r, void *arg)

@@ -159,24 +159,47 @@ static int each_link(const struct nlmsghdr *msg, void *arg)
 	return each->fn(&l, each->arg);
 }
 
-int link_each(
-	struct nl *nl, const char *kind, int (*fn)(const struct link *l, void *arg), void *arg)
+/* nsid: NULL for the namespace of nl. */
+static int each_of(struct nl *nl, const int32_t *nsid, struct each *each)
 {
-	struct each each = {fn, arg, kind};
+	const char *kind = each->kind;
 	autoreq req = {0};
 	size_t nest;
 
 	start(&req, RTM_GETLINK, NLM_F_DUMP, 0);
 	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+	if (nsid)
+		nl_put_u32(&req, IFLA_TARGET_NETNSID, (uint32_t)*nsid);
 	if (kind) {
 		nest = nl_nest(&req, IFLA_LINKINFO);
 		nl_put_str(&req, IFLA_INFO_KIND, kind);
 		nl_nest_end(&req, nest);
 	}
-	return nl_query(nl, &req, each_link, NULL, &each);
+	return nl_query(nl, &req, each_link, NULL, each);
+}
+
+int link_each(
+	struct nl *nl, const char *kind, int (*fn)(const struct link *l, void *arg), void *arg)
+{
+	return each_of(nl, NULL, &(struct each){fn, arg, kind});
+}
+
+int link_each_in(struct nl *nl, int32_t nsid, const char *kind,
+	int (*fn)(const struct link *l, void *arg), void *arg)
+{
+	return each_of(nl, &nsid, &(struct each){fn, arg, kind});
 }
 
 /* ---- changing ---- */
+
+int link_del_in(struct nl *nl, int32_t nsid, uint32_t index)
+{
+	autoreq req = {0};
+
+	start(&req, RTM_DELLINK, NLM_F_ACK, index);
+	nl_put_u32(&req, IFLA_TARGET_NETNSID, (uint32_t)nsid);
+	return nl_ack(nl, &req, NULL, 0, NULL);
+}
 
 int link_del(struct nl *nl, uint32_t index)
 {

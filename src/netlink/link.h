@@ -50,6 +50,12 @@ int link_get_data(struct nl *nl, const char *name, const struct link_kind *kind,
 int link_each(
 	struct nl *nl, const char *kind, int (*fn)(const struct link *l, void *arg), void *arg);
 
+/* The same in the namespace that the one of nl calls nsid (netns_id()), and deleting there. What
+ * peer_netnsid says is in the words of the namespace of nl, which then has one for itself, too. */
+int link_each_in(struct nl *nl, int32_t nsid, const char *kind,
+	int (*fn)(const struct link *l, void *arg), void *arg);
+int link_del_in(struct nl *nl, int32_t nsid, uint32_t index);
+
 /* Deletes by index or name (alternative names work too). Return 0 or -errno; -ENODEV means it was
  * gone. Deleting a veth takes the kernel about 20 ms (RCU), so for several use the group form: it
  * marks them and deletes all in one go, in the time of one; there, one that was gone is no error.

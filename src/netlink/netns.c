@@ -201,6 +201,29 @@ int netns_id(struct nl *nl, int fd, int32_t *id)
 	return nl_query(nl, &req, read_nsid, NULL, id);
 }
 
+struct each_id {
+	int (*fn)(int32_t id, void *arg);
+	void *arg;
+};
+
+static int each_id(const struct nlmsghdr *msg, void *arg)
+{
+	const struct each_id *each = arg;
+	int32_t id = NETNSA_NSID_NOT_ASSIGNED;
+
+	read_nsid(msg, &id);
+	return id == NETNSA_NSID_NOT_ASSIGNED ? 0 : each->fn(id, each->arg);
+}
+
+int netns_each_id(struct nl *nl, int (*fn)(int32_t id, void *arg), void *arg)
+{
+	struct each_id each = {fn, arg};
+	autoreq req = {0};
+
+	nl_msg(&req, RTM_GETNSID, NLM_F_DUMP, sizeof(struct rtgenmsg));
+	return nl_query(nl, &req, each_id, NULL, &each);
+}
+
 int netns_id_make(struct nl *nl, int fd, int32_t *id)
 {
 	autoreq req = {0};

@@ -50,5 +50,8 @@ int netns_id_make(struct nl *nl, int fd, int32_t *id);
  * the namespace goes, and given to the next one. */
 int netns_id_is_used(struct nl *nl, int32_t id);
 
+/* Calls fn with each name that the namespace of nl has for another one; fn as in nl_query(). */
+int netns_each_id(struct nl *nl, int (*fn)(int32_t id, void *arg), void *arg);
+
 /* Opens the namespace this process is in. A descriptor, close-on-exec, or -1 with errno set. */
 int netns_own_open(void);
