@@ -261,6 +261,21 @@ inside_is() {
 	jq_is "$2" "$3" <<<"$out" || { echo "in $1, in the output of: ${*:4}" >&2 && return 1; }
 }
 
+# never CMD...: CMD fails. (The shell does not mind a `! CMD` that is not a test's last line.)
+never() {
+	if "$@"; then
+		echo "should not succeed: $*" >&2
+		return 1
+	fi
+}
+
+# lacks REGEX CMD...: no line that CMD prints on the node matches.
+lacks() {
+	local out
+	out=$(host "${@:2}") || { echo "failed: ${*:2}" >&2 && return 1; }
+	never grep -E -e "$1" <<<"$out"
+}
+
 # nothing_left [LINK...]: the node has no links but lo and those named, no nftables table or rule
 # of cnibox, no lease, and no state in /run/cnibox but empty files and *.cache, *.index, *.lock.
 nothing_left() {

@@ -15,7 +15,7 @@ conf() { jq -n --arg v "$1" '{cniVersion: $v, name: "lo", type: "loopback"}'; }
 lo_is_up() { inside c1 ip -j link show lo | jq -e '.[0].flags | index("UP") != null' >/dev/null; }
 
 @test "ADD brings lo up and reports its addresses" {
-	! lo_is_up
+	never lo_is_up
 	ok ADD loopback c1 lo <<<"$CONF"
 	lo_is_up
 	is 'del(.dns)' '{"cniVersion":"1.0.0",
@@ -31,7 +31,7 @@ lo_is_up() { inside c1 ip -j link show lo | jq -e '.[0].flags | index("UP") != n
 	is '.interfaces[0].name' '"lo"'
 	lo_is_up
 	ok DEL loopback c1 eth0 <<<"$CONF"
-	! lo_is_up
+	never lo_is_up
 }
 
 @test "ADD again says the same" {
@@ -84,7 +84,7 @@ lo_is_up() { inside c1 ip -j link show lo | jq -e '.[0].flags | index("UP") != n
 @test "a result of another shape is refused before lo is touched" {
 	fails any 'prevResult|result type' ADD loopback c1 lo <<<"$(jq \
 		'.prevResult = {"cniVersion":"0.4.0"}' <<<"$CONF")"
-	! lo_is_up
+	never lo_is_up
 }
 
 @test "another's address on lo does no harm" {
@@ -120,7 +120,7 @@ lo_is_up() { inside c1 ip -j link show lo | jq -e '.[0].flags | index("UP") != n
 @test "DEL sets lo down, and asks for nothing" {
 	ok ADD loopback c1 lo <<<"$CONF"
 	ok DEL loopback c1 lo <<<"$CONF"
-	! lo_is_up
+	never lo_is_up
 	ok DEL loopback c1 lo <<<"$CONF"
 	NETNS='' ok DEL loopback c1 lo <<<"$CONF"
 	NETNS=/run/netns/gone ok DEL loopback c1 lo <<<"$CONF"
@@ -153,7 +153,7 @@ lo_is_up() { inside c1 ip -j link show lo | jq -e '.[0].flags | index("UP") != n
 	run host env CNI_COMMAND=ADD CNI_CONTAINERID=c1 CNI_NETNS=/run/netns/c1 CNI_IFNAME=lo CNI_PATH=/ \
 		sh -c 'echo "$1" | "$2" >/dev/full' sh "$CONF" "$CNI_PLUGIN_DIR/loopback"
 	[ "$status" -ne 0 ]
-	! lo_is_up
+	never lo_is_up
 }
 
 @test "GC and STATUS have nothing to do" {

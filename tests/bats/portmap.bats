@@ -22,7 +22,7 @@ load portmap
 	ok ADD portmap a <<<"$(conf a 2 "8080:80" | jq 'del(.prevResult.interfaces[1].sandbox)')"
 	ok ADD portmap a <<<"$(conf a 2 "8080:80" | jq 'del(.prevResult.ips)')"
 	ok ADD portmap a <<<"$(conf a 2 "8080:80" | jq '.runtimeConfig = null')"
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 	same "route_localnet" 0 "$(localnet)"
 	fails 7 'must be called as chained plugin' ADD portmap a <<<"$(conf a 2 "8080:80" | jq 'del(.prevResult)')"
 }
@@ -240,10 +240,10 @@ load portmap
 	same "route_localnet" 1 "$(localnet)"
 	ok DEL portmap a <<<'{"cniVersion":"1.0.0","name":"net1","type":"portmap"}'
 	host nft list table inet cnibox_portmap | grep -q 8081
-	! host nft list table inet cnibox_portmap | grep -q 8080
+	lacks '8080' nft list table inet cnibox_portmap
 	same "route_localnet" 1 "$(localnet)"
 	ok DEL portmap b <<<'{"cniVersion":"1.0.0","name":"net1","type":"portmap"}'
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 	same "route_localnet" 0 "$(localnet)"
 	nothing_left cni0 va vb vx
 	ok DEL portmap b <<<'{"cniVersion":"1.0.0","name":"net1","type":"portmap"}'
@@ -260,7 +260,7 @@ load portmap
 	add a 2 "8080:80"
 	NETNS='' ok DEL portmap a <<<'{"cniVersion":"1.0.0","name":"net1","type":"portmap",
 		"runtimeConfig":{"portMappings":[{"hostPort":-1}]},"snat":3,"prevResult":{"cniVersion":"0.1.0"}}'
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 	NETNS=/run/netns/gone ok DEL portmap a <<<"$(conf a 2 "8080:80")"
 }
 
@@ -277,7 +277,7 @@ load portmap
 		fails 101 'missing|not guarded|not set|not mapped' CHECK portmap a <<<"$(conf a 2 "8080:80 8081:81@192.0.2.1")" ||
 			{ echo "after: $what" && return 1; }
 		del a 2 -
-		! host nft list ruleset | grep . || { echo "after: $what" && return 1; }
+		lacks '.' nft list ruleset || { echo "after: $what" && return 1; }
 	done
 }
 
@@ -304,7 +304,7 @@ load portmap
 	host mount --bind /proc/sys /proc/sys
 	host mount -o remount,bind,ro /proc/sys
 	fails 100 'unable to enable route_localnet: cni0' ADD portmap a <<<"$(conf a 2 "8080:80")"
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 	host umount /proc/sys
 	host sysctl -qw net.ipv4.conf.cni0.route_localnet=1
 	host mount --bind /proc/sys /proc/sys
@@ -340,7 +340,7 @@ load portmap
 	add a 22 "8080:80"
 	answers x tcp 192.0.2.1 8080 "a 192.0.2.9"
 	answers x tcp 192.0.2.1 8081 ""
-	! host nft list ruleset | grep -w 10.22.0.2
+	lacks '\<10\.22\.0\.2\>' nft list ruleset
 }
 
 @test "a host port that a live container has: refused, naming the holder" {
@@ -374,7 +374,7 @@ load portmap
 	add b 3 "8081:80"
 	answers x tcp 192.0.2.1 8081 "b 192.0.2.9"
 	# All of it went, not just the port in the way.
-	! host nft list ruleset | grep -w 10.22.0.2
+	lacks '\<10\.22\.0\.2\>' nft list ruleset
 	# Its late DEL takes nothing from the new holder.
 	del a 2 -
 	answers x tcp 192.0.2.1 8081 "b 192.0.2.9"
@@ -450,7 +450,7 @@ load portmap
 		ADD portmap a <<<"$(conf a 2 "8080:80" '{"backend":"iptables","conditionsV6":["ip6 saddr fd00::1"]}')"
 	fails 7 'portMappings' ADD portmap a <<<"$(conf a 2 "8080:80" '{"runtimeConfig":{"portMappings":{}}}')"
 	fails 7 'hostPort' ADD portmap a <<<"$(conf a 2 "8080:80" '{"runtimeConfig":{"portMappings":[{"containerPort":1,"hostPort":"8080"}]}}')"
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 	# The same thing said twice is no mistake.
 	add a 2 "8080:80 8080:80@0.0.0.0 8080:80@::" '{"externalSetMarkChain":"KUBE-MARK-MASQ","backend":"iptables"}'
 	same "entries" 1 "$(count ports4)"
@@ -554,7 +554,7 @@ kept() { same "flows from port $1" "$2" "$(flows "$1")"; }
 	ok GC portmap - <<<'{"cniVersion":"1.1.0","name":"net1","type":"portmap"}'
 	elements ports4 | jq_is '[.nftables[1].map.elem[][0].elem.val.concat[1]]' '[8082]'
 	ok GC portmap - <<<'{"cniVersion":"1.1.0","name":"net2","type":"portmap"}'
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 	ok GC portmap - <<<'{"cniVersion":"1.1.0","name":"net2","type":"portmap"}'
 }
 
@@ -572,12 +572,12 @@ kept() { same "flows from port $1" "$2" "$(flows "$1")"; }
 	ok ADD "$GO_DIR/portmap" b <<<"$(conf b 3 "8082:80")"
 	host iptables-save | grep -q 'to-destination 10.22.0.2:80'
 	del a 2 -
-	! host iptables-save | grep -E '10\.22\.0\.2:|8080'
-	! host ip6tables-save | grep -E 'fd22::2'
+	lacks '10\.22\.0\.2:|8080' iptables-save
+	lacks 'fd22::2' ip6tables-save
 	host iptables-save | grep -q 'to-destination 10.22.0.3:80'
 	del b 3 -
-	! host iptables-save | grep -E 'CNI-DN-'
-	! host ip6tables-save | grep -E 'CNI-DN-'
+	lacks 'CNI-DN-' iptables-save
+	lacks 'CNI-DN-' ip6tables-save
 }
 
 @test "what the Go plugin's nftables rules left is removed" {
@@ -606,11 +606,11 @@ kept() { same "flows from port $1" "$2" "$(flows "$1")"; }
 	# Another network of the same container.
 	host nft add rule ip cni_hostport hostports tcp dport 8084 dnat to 10.33.0.2:80 comment '"a"'
 	del a 2 "8080:80"
-	! host nft list ruleset | grep -E '8080|8083|fd22::2 |10.22.0.2 '
+	lacks '8080|8083|fd22::2 |10.22.0.2 ' nft list ruleset
 	host nft list ruleset | grep -q 8084
 	same "rules of b" 4 "$(host nft list ruleset | grep -c 'comment "b"')"
 	del a 2 - '{"prevResult":null}'
-	! host nft list ruleset | grep 'comment "a"'
+	lacks 'comment "a"' nft list ruleset
 }
 
 @test "the rules survive being saved and restored by nft" {
@@ -626,7 +626,7 @@ kept() { same "flows from port $1" "$2" "$(flows "$1")"; }
 	check a 2 "8080:80 8081:81@192.0.2.1 53:53/udp" '{"conditionsV4":["-i","v+"]}'
 	del a 2 -
 	del b 3 -
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 }
 
 @test "a thousand ports" {
@@ -667,7 +667,7 @@ storm() {
 	done
 	wait "${pids[@]}"
 	[ ! -s "$T/storm-errors" ] || { head -c 2000 "$T/storm-errors" && return 1; }
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 	same "route_localnet" 0 "$(localnet)"
 }
 
@@ -683,7 +683,7 @@ storm() {
 	done
 	wait "${pids[@]}"
 	[ ! -s "$T/storm-errors" ] || { head -c 2000 "$T/storm-errors" && return 1; }
-	! host nft list ruleset | grep .
+	lacks '.' nft list ruleset
 }
 
 @test "in a list behind bridge" {
