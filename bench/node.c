@@ -43,6 +43,8 @@ const struct list lists[] = {
 			   "10.2.0.0/16") "}]"},
 	{"ptp", "[{\"type\": \"ptp\", " IPAM("10.3.0.0/16") "}]"},
 	{"dummy", "[{\"type\": \"dummy\", " IPAM("10.4.0.0/16") "}]"},
+	{"static", "[{\"type\": \"static\", \"ipam\": {\"type\": \"static\", \"addresses\":"
+		   " [{\"address\": \"10.5.0.5/16\", \"gateway\": \"10.5.0.1\"}]}}]"},
 };
 const int list_count = sizeof(lists) / sizeof(*lists);
 

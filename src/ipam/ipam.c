@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-/* More than any interface carries; each is compared with each. */
-#define REQUESTS_MAX 1024
-
 static bool parse(const char *text, struct ip_request *out)
 {
 	*out = (struct ip_request){.has_len = strchr(text, '/')};
@@ -24,8 +21,8 @@ static int push(struct ip_requests *out, const struct ip_request *r, struct err 
 {
 	struct ip_request *p;
 
-	if (out->len == REQUESTS_MAX)
-		return err_set(e, ERR_INVALID_CONFIG, "more than %d addresses", REQUESTS_MAX);
+	if (out->len == IPAM_ADDRESSES_MAX)
+		return err_set(e, ERR_INVALID_CONFIG, "more than %d addresses", IPAM_ADDRESSES_MAX);
 	p = vec_add(out->list, out->len);
 	if (!p)
 		return err_memory(e);

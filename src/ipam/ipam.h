@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* More than any interface carries; each is compared with each. */
+#define IPAM_ADDRESSES_MAX 1024
+
 struct ip_request {
 	struct prefix address;
 	bool has_len; /* written as a prefix; otherwise address.len is all bits */

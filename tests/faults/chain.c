@@ -110,6 +110,16 @@ static char *dummy_own(const struct container *c)
 	return own;
 }
 
+/* It gives what it is told: to each container another address. */
+static char *static_own(const struct container *c)
+{
+	return format("{\"type\":\"static\",\"ipam\":{\"type\":\"static\",\"addresses\":["
+		      "{\"address\":\"10.89.%u.%u/16\",\"gateway\":\"10.89.255.254\"},"
+		      "{\"address\":\"fd00:89::%x/64\"}],\"routes\":[{\"dst\":\"0.0.0.0/0\"}],"
+		      "\"dns\":{\"nameservers\":[\"10.89.255.254\"]}}",
+		c->number / 250 % 250, c->number % 250 + 1, c->number + 1);
+}
+
 const struct plugin plugins[PLUGINS] = {
 	{"bridge", NULL, "eth0", .first = true, .result = true, .gc = true, .links = true,
 		.remains = true, .own = bridge_own},
@@ -124,6 +134,8 @@ const struct plugin plugins[PLUGINS] = {
 		.own = ptp_own},
 	{"dummy", "dummynet", "eth0", .kind = "dummy", .first = true, .result = true, .gc = true,
 		.links = true, .own = dummy_own},
+	{"static", "staticnet", "eth0", .first = true, .result = true, .gc = true,
+		.own = static_own},
 	{"cnitool", NULL, "eth0", .result = true, .gc = true, .links = true, .remains = true},
 };
 

@@ -5,7 +5,7 @@
 #include "inject.h"
 
 /* In the order of the table in chain.c. */
-enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, PTP, DUMMY, CNITOOL, PLUGINS };
+enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, PTP, DUMMY, STATIC, CNITOOL, PLUGINS };
 #define CHAIN (BANDWIDTH + 1) /* how many of them are the list */
 
 struct container;

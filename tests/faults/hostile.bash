@@ -24,6 +24,7 @@ declare -gA CONFS=(
 	[loopback]="\"name\":\"lo\",\"type\":\"loopback\""
 	[portmap]="\"name\":\"net\",\"type\":\"portmap\",\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":80,\"containerPort\":80}]},\"prevResult\":$PREV"
 	[ptp]="\"name\":\"net\",\"type\":\"ptp\",\"ipMasq\":true,\"ipam\":$IPAM"
+	[static]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":{\"type\":\"static\",\"addresses\":[{\"address\":\"10.1.0.2/24\",\"gateway\":\"10.1.0.1\"}]}"
 	[tuning]="\"name\":\"net\",\"type\":\"tuning\",\"mac\":\"02:00:00:00:00:09\",\"prevResult\":$PREV"
 )
 PLUGINS=$(for p in "${!CONFS[@]}"; do [ ! -e "$CNI_PLUGIN_DIR/$p" ] || echo "$p"; done | sort)
