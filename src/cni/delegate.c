@@ -218,7 +218,10 @@ int delegate_ipam_type(const struct request *req, const char **type, struct err 
 	if (*type && !**type)
 		*type = NULL;
 	applet = *type ? applet_find(*type) : NULL;
-	if (applet && applet->kind != APPLET_IPAM)
-		return err_set(e, ERR_INVALID_CONFIG, "\"%s\" is not an IPAM plugin", *type);
-	return 0;
+	if (!applet || applet->kind == APPLET_IPAM)
+		return 0;
+	err_set(e, ERR_INVALID_CONFIG, "\"%s\" is not an IPAM plugin", *type);
+	/* Whoever goes on after this failure, as DEL does, has none to ask. */
+	*type = NULL;
+	return -1;
 }
