@@ -38,13 +38,25 @@ static enum netns_state report(
 	return state;
 }
 
+/* Of a path that leads nowhere, for whoever follows it. */
+static bool leads_nowhere(int sys)
+{
+	return sys == ENOENT || sys == ENOTDIR || sys == ELOOP || sys == ENAMETOOLONG;
+}
+
+/* Of a socket, or of a device that is not there: files, but never namespaces. */
+static bool is_no_file_to_open(int sys)
+{
+	return sys == ENXIO || sys == ENODEV;
+}
+
 enum netns_state netns_open(const char *path, int *out, struct err *e)
 {
 	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct statfs fs;
 	int type;
 
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+	if (fd < 0 && leads_nowhere(errno)) {
 		if (e)
 			err_sys(e, errno, ERR_INVALID_NETNS,
 				"failed to open netns \"%s\": failed to Statfs \"%s\": no such file or "
@@ -52,6 +64,8 @@ enum netns_state netns_open(const char *path, int *out, struct err *e)
 				path, path);
 		return NETNS_GONE;
 	}
+	if (fd < 0 && is_no_file_to_open(errno))
+		return report(e, NETNS_NOT_A_NETNS, errno, "not a network namespace", path);
 	if (fd < 0 || fstatfs(fd, &fs) < 0)
 		return report(e, NETNS_ERROR, errno, "cannot be opened", path);
 	if (fs.f_type != NSFS_MAGIC && fs.f_type != PROC_SUPER_MAGIC) {

@@ -484,16 +484,6 @@ int nft_chain_del(struct nft *n, const struct nft_table *t, const char *chain)
 	return index;
 }
 
-int nft_rule_del(struct nft *n, const struct nft_table *t, const char *chain, uint64_t handle)
-{
-	int index = nft_message(n, NFT_MSG_DELRULE, 0, t->family);
-
-	nft_put_name(n, NFTA_RULE_TABLE, t->name);
-	nft_put_name(n, NFTA_RULE_CHAIN, chain);
-	nl_put_be64(&n->batch, NFTA_RULE_HANDLE, handle);
-	return index;
-}
-
 void nft_handles_put(struct nft_handles *h, uint64_t handle)
 {
 	size_t cap = h->cap ? h->cap * 2 : 8;
@@ -517,11 +507,21 @@ void nft_handles_free(struct nft_handles *h)
 	*h = (struct nft_handles){0};
 }
 
+/* By the handle that the kernel gave it. */
+static void put_rule_del(
+	struct nft *n, const struct nft_table *t, const char *chain, uint64_t handle)
+{
+	nft_message(n, NFT_MSG_DELRULE, 0, t->family);
+	nft_put_name(n, NFTA_RULE_TABLE, t->name);
+	nft_put_name(n, NFTA_RULE_CHAIN, chain);
+	nl_put_be64(&n->batch, NFTA_RULE_HANDLE, handle);
+}
+
 void nft_rules_del(
 	struct nft *n, const struct nft_table *t, const char *chain, const struct nft_handles *h)
 {
 	if (h->failed && !n->fail)
 		n->fail = -ENOMEM;
 	for (size_t i = 0; i < h->len; i++)
-		nft_rule_del(n, t, chain, h->list[i]);
+		put_rule_del(n, t, chain, h->list[i]);
 }

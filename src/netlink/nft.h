@@ -107,9 +107,6 @@ int nft_chain_flush(struct nft *n, const struct nft_table *t, const char *chain)
  * earlier in the same batch do not count). A base chain with rules is deleted with them. */
 int nft_chain_del(struct nft *n, const struct nft_table *t, const char *chain);
 
-/* Appends the removal of one rule by the handle that the kernel gave it. */
-int nft_rule_del(struct nft *n, const struct nft_table *t, const char *chain, uint64_t handle);
-
 /* Handles of rules, collected while reading, to be deleted afterwards. `failed` is sticky (no
  * memory) and makes nft_rules_del() fail the batch. */
 struct nft_handles {

@@ -7,12 +7,15 @@ setup() { sandbox && tool_setup; }
 teardown() { sandbox_end; }
 
 @test "DEL of every plugin where the path leads to no namespace" {
-	local p path version
+	local p path version long longer
 	only_cnibox "a file that is no namespace, left by a mount that is gone, fails the Go plugins' DEL"
-	host sh -c 'touch /run/file && mkdir /run/dir && ln -s /nowhere /run/dangling && mkfifo /run/fifo'
-	for p in bridge host-local portmap tuning bandwidth loopback; do
+	host sh -c 'touch /run/file && mkdir /run/dir && ln -s /nowhere /run/dangling && mkfifo /run/fifo && ln -s loop /run/loop'
+	spawn host socat UNIX-LISTEN:/run/socket,fork -
+	wait_for 60 host test -S /run/socket
+	long=/run/$(printf '%0300d' 1) longer=/$(printf '%02500d' 1)
+	for p in bridge ptp dummy host-local portmap tuning bandwidth loopback; do
 		for path in '' /run/none /run/file /run/file/x /run/dir /run/dangling /run/fifo /dev/null /proc/999999/ns/net \
-			/proc/self/ns/mnt; do
+			/proc/self/ns/mnt /run/loop /run/loop/x "$long" "${longer//0//x}" /run/socket; do
 			for version in 0.4.0 1.1.0; do
 				NETNS=$path ok DEL $p c1 <<<"{\"cniVersion\":\"$version\",\"name\":\"net\",\"type\":\"$p\",
 					\"ipam\":{\"type\":\"host-local\",\"subnet\":\"10.9.0.0/24\"}}"
