@@ -45,6 +45,7 @@ const struct list lists[] = {
 	{"dummy", "[{\"type\": \"dummy\", " IPAM("10.4.0.0/16") "}]"},
 	{"static", "[{\"type\": \"static\", \"ipam\": {\"type\": \"static\", \"addresses\":"
 		   " [{\"address\": \"10.5.0.5/16\", \"gateway\": \"10.5.0.1\"}]}}]"},
+	{"macvlan", "[{\"type\": \"macvlan\", \"master\": \"m0\", " IPAM("10.6.0.0/16") "}]"},
 };
 const int list_count = sizeof(lists) / sizeof(*lists);
 
@@ -267,6 +268,9 @@ static void make_node(const char *store)
 	mkdir("/run/netns", 0755);
 	lo_up();
 	make_netns(0, POOL);
+	/* The network's cable. */
+	if (system("ip link add m0 up type veth peer name m1 && ip link set m1 up"))
+		die("m0");
 }
 
 static void serve(const struct side *s, int sock, const char *store)

@@ -48,6 +48,8 @@ static void new_node(struct stage *s)
 	node_netns("c2");
 	node_set("c1", "net/core/somaxconn", "128");
 	write_conflist(&s->c1);
+	if (plugins[s->lane->plugin].master)
+		node_master();
 }
 
 static enum outcome one_point(struct stage *s, struct progress *p)
@@ -236,7 +238,9 @@ static bool is_there(int plugin)
 
 static bool kernel_has(const char *kind)
 {
-	char *command = format("unshare --net ip link add probe type %s 2>/dev/null", kind);
+	char *command = format("unshare --net sh -c 'ip link add m0 type bridge && "
+			       "ip link add probe link m0 type %s' 2>/dev/null",
+		kind);
 	bool has = !system(command);
 
 	free(command);

@@ -120,6 +120,15 @@ static char *static_own(const struct container *c)
 		c->number / 250 % 250, c->number % 250 + 1, c->number + 1);
 }
 
+static char *macvlan_own(const struct container *c)
+{
+	char *addresses = ipam(c),
+	     *own = format("{\"type\":\"macvlan\",\"master\":\"m0\",%s", addresses);
+
+	free(addresses);
+	return own;
+}
+
 const struct plugin plugins[PLUGINS] = {
 	{"bridge", NULL, "eth0", .first = true, .result = true, .gc = true, .links = true,
 		.remains = true, .own = bridge_own},
@@ -136,6 +145,8 @@ const struct plugin plugins[PLUGINS] = {
 		.links = true, .own = dummy_own},
 	{"static", "staticnet", "eth0", .first = true, .result = true, .gc = true,
 		.own = static_own},
+	{"macvlan", "macvlannet", "eth0", .kind = "macvlan", .master = true, .first = true,
+		.result = true, .gc = true, .links = true, .own = macvlan_own},
 	{"cnitool", NULL, "eth0", .result = true, .gc = true, .links = true, .remains = true},
 };
 

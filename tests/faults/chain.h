@@ -5,7 +5,7 @@
 #include "inject.h"
 
 /* In the order of the table in chain.c. */
-enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, PTP, DUMMY, STATIC, CNITOOL, PLUGINS };
+enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, PTP, DUMMY, STATIC, MACVLAN, CNITOOL, PLUGINS };
 #define CHAIN (BANDWIDTH + 1) /* how many of them are the list */
 
 struct container;
@@ -17,6 +17,7 @@ struct plugin {
 	const char *network; /* of those that are a list by themselves */
 	const char *ifname;
 	const char *kind; /* of a link that not every kernel can make; NULL: any can */
+	bool master;      /* it puts its link on one of the node: m0 */
 	bool first;       /* of its list: an ADD has no prevResult */
 	bool result;      /* what it prints is what CHECK and DEL are given */
 	bool gc;          /* it knows GC */

@@ -8,6 +8,8 @@ setup() {
 	sandbox
 	only_cnibox "the Go plugins crash, hang or leave things behind on some of this"
 	netns c1
+	# For those that put their link on another one.
+	inside c1 ip link add m0 up type bridge
 }
 teardown() { sandbox_end; }
 
@@ -22,6 +24,7 @@ declare -gA CONFS=(
 	[dummy]="\"name\":\"net\",\"type\":\"dummy\",\"ipam\":$IPAM"
 	[host-local]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":$IPAM"
 	[loopback]="\"name\":\"lo\",\"type\":\"loopback\""
+	[macvlan]="\"name\":\"net\",\"type\":\"macvlan\",\"master\":\"m0\",\"linkInContainer\":true,\"ipam\":$IPAM"
 	[portmap]="\"name\":\"net\",\"type\":\"portmap\",\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":80,\"containerPort\":80}]},\"prevResult\":$PREV"
 	[ptp]="\"name\":\"net\",\"type\":\"ptp\",\"ipMasq\":true,\"ipam\":$IPAM"
 	[static]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":{\"type\":\"static\",\"addresses\":[{\"address\":\"10.1.0.2/24\",\"gateway\":\"10.1.0.1\"}]}"

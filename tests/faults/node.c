@@ -145,6 +145,12 @@ void node_netns_gone(const char *name)
 		die(path);
 }
 
+void node_master(void)
+{
+	if (system("ip link add m0 up type bridge") != 0)
+		die("m0");
+}
+
 void node_set(const char *name, const char *path, const char *value)
 {
 	char full[128];

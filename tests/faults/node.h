@@ -11,6 +11,9 @@ void node_enter(void);
 void node_netns(const char *name);
 void node_netns_gone(const char *name);
 
+/* Makes a link m0, for others to be put on, up. */
+void node_master(void);
+
 /* Writes a setting below /proc/sys in namespace NAME. */
 void node_set(const char *name, const char *path, const char *value);
 
