@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "cni/ownedlink.h"
 #include "filter/change.h"
 #include "netlink/kind.h"
 #include "netlink/netns.h"
@@ -16,19 +17,25 @@
  * that something else is wrong. */
 #define NAME_ATTEMPTS 10
 
+/* Which of the messages that make a pair gives it its alternative name. */
+#define ALTNAME_MESSAGE 1
+
 static void host_name(char out[static 16], const struct owner *owner, int attempt)
 {
 	uint32_t random;
 
 	/* The hash first, so that a person finds the pair by it; it is short enough to collide. */
 	if (!attempt) {
-		snprintf(out, 16, "veth%.8s", owner->hash);
+		owned_link_name(owner->hash, out);
 		return;
 	}
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		random = (uint32_t)attempt;
 	snprintf(out, 16, "veth%08x", random);
 }
+
+/* Set once the kernel has refused one: it is older than 5.5. Name and alias have to do then. */
+static bool no_altnames;
 
 /* One send: the kernel is through with all of it before anybody can stop us in between. */
 static void put_pair(struct nl_req *req, const struct sandbox *sb, const struct owner *owner,
@@ -55,19 +62,11 @@ static void put_pair(struct nl_req *req, const struct sandbox *sb, const struct 
 	owner_altname(owner, altname);
 	owner_comment(owner, alias, sizeof(alias));
 	link_put_new(req, &pair);
-	link_put_altname(req, v->host_name, altname);
+	if (!no_altnames)
+		link_put_altname(req, v->host_name, altname);
 	link_put(req, &(struct link_set){.name = v->host_name, .alias = alias});
 	if (spec->master && (spec->hairpin || spec->isolated))
 		link_put_brport(req, v->host_name, spec->hairpin, spec->isolated);
-}
-
-/* By the owner. 0, -ENODEV when there is none, or another -errno. */
-static int delete_marked(struct nl *host, const struct owner *owner)
-{
-	char altname[OWNER_ALTNAME];
-
-	owner_altname(owner, altname);
-	return link_del_name(host, altname);
 }
 
 /* One attempt, under the name in v. 0, or -errno, nothing is left then. -EEXIST: one of the two
@@ -89,6 +88,10 @@ static int try_create(const struct sandbox *sb, const struct owner *owner,
 		return ret;
 	/* The pair is there, but could not be marked or set up. */
 	link_del_name(sb->host, v->host_name);
+	if (ret == -EOPNOTSUPP && failed == ALTNAME_MESSAGE && !no_altnames) {
+		no_altnames = true;
+		return try_create(sb, owner, spec, v, ext, size);
+	}
 	return ret == -EEXIST ? -EALREADY : ret;
 }
 
@@ -114,14 +117,12 @@ static int lives_elsewhere(const struct sandbox *sb, const struct link *pair)
 static int remove_leftover(const struct sandbox *sb, const struct owner *owner,
 	const struct veth_spec *spec, struct err *e)
 {
-	char altname[OWNER_ALTNAME];
 	struct link pair;
 	int ret;
 
 	if (sandbox_name_free(sb, "veth", spec->ifname, e))
 		return 1;
-	owner_altname(owner, altname);
-	ret = link_get(sb->host, altname, &pair);
+	ret = owned_link_get(sb->host, owner->hash, &pair);
 	if (!ret)
 		ret = lives_elsewhere(sb, &pair);
 	if (ret > 0) {
@@ -184,7 +185,7 @@ static void remove_pair(void *arg)
 	autoerr ignored = {0};
 
 	if (!nl_open(&host, NETLINK_ROUTE, &ignored))
-		delete_marked(host, arg);
+		owned_link_del(host, ((const struct owner *)arg)->hash);
 }
 
 /* Of the container's end. The host's is known by its name and address, and the kernel is slow to
@@ -261,7 +262,7 @@ int veth_del(const struct request *req, struct err *e)
 
 	if (nl_open(&host, NETLINK_ROUTE, e))
 		return -1;
-	ret = delete_marked(host, &req->owner);
+	ret = owned_link_del(host, req->owner.hash);
 	if (ret && ret != -ENODEV)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to delete the veth pair of \"%s\" %s",
 			req->id, req->ifname);

@@ -1,6 +1,7 @@
 #include "portmap/holder.h"
 
 #include "base/cleanup.h"
+#include "cni/ownedlink.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
 
@@ -10,17 +11,6 @@
 #include <sys/stat.h>
 
 /* ---- noting ---- */
-
-/* The host's end of the pair, if one of our plugins made it. */
-static int find_owned(struct nl *rt, const struct port_record *m, struct link *l)
-{
-	struct owner o = {0};
-	char altname[OWNER_ALTNAME];
-
-	memcpy(o.hash, m->hash, sizeof(o.hash));
-	owner_altname(&o, altname);
-	return link_get(rt, altname, l);
-}
 
 /* Of a pair that somebody else made: proven from both ends. */
 static void find_pair(struct nl *rt, struct port_record *m, int fd, const char *ifname)
@@ -47,7 +37,7 @@ void holder_note(struct nl *rt, struct port_record *m, const char *netns, const 
 		return;
 	strcpy(m->netns, netns);
 	m->netns_inode = netns_inode(fd);
-	if (!find_owned(rt, m, &owned) && owned.peer_netnsid >= 0) {
+	if (!owned_link_get(rt, m->hash, &owned) && owned.peer_netnsid >= 0) {
 		m->link = owned.index;
 		m->nsid = owned.peer_netnsid;
 	} else {
@@ -113,7 +103,7 @@ enum holder_state holder_state(
 	if (m->nsid >= 0)
 		return state_of_number(rt, m, ours);
 	/* A record of the old form. */
-	return find_owned(rt, m, &link) ? HOLDER_UNKNOWN : state_of_link(rt, &link, m);
+	return owned_link_get(rt, m->hash, &link) ? HOLDER_UNKNOWN : state_of_link(rt, &link, m);
 }
 
 /* ---- saying ---- */

@@ -2,6 +2,7 @@
 
 #include "base/cleanup.h"
 #include "base/vec.h"
+#include "cni/ownedlink.h"
 #include "netlink/altname.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
@@ -81,11 +82,19 @@ static bool is_marked(struct nl *rt, uint32_t index)
 	return m.len > 0;
 }
 
-/* Kernels before 5.5 know no alternative names: then only the table tells. */
+/* The link with that mark. Kernels before 5.5, which know no alternative names, call the question
+ * invalid: no link has one there, and only the table tells. */
+static int find_marked(struct nl *rt, const char *name, struct link *out)
+{
+	int ret = link_get(rt, name, out);
+
+	return ret == -EINVAL ? -ENODEV : ret;
+}
+
 static int mark(struct nl *rt, const struct localnet *l)
 {
 	struct link other;
-	int ret = link_get(rt, l->mark, &other);
+	int ret = find_marked(rt, l->mark, &other);
 
 	if (ret == -ENODEV)
 		ret = altname_add(rt, l->index, l->mark);
@@ -124,17 +133,13 @@ static int32_t sandbox_nsid(struct nl *rt, const struct port_record *m)
  * end may be a bridge's port, or the node's way to the world. */
 static bool leads_to_one(struct nl *rt, const struct link *l, const struct port_record *m)
 {
-	struct owner o = {0};
-	char altname[OWNER_ALTNAME];
 	struct link owned;
 
 	if (strcmp(l->kind, "veth") != 0 || l->peer_netnsid < 0)
 		return false;
 	if (l->peer_netnsid == sandbox_nsid(rt, m))
 		return true;
-	memcpy(o.hash, m->hash, sizeof(o.hash));
-	owner_altname(&o, altname);
-	return !link_get(rt, altname, &owned) && owned.index == l->index;
+	return !owned_link_get(rt, m->hash, &owned) && owned.index == l->index;
 }
 
 static bool guarded_by_us(struct nft *n, const char *link)
@@ -270,7 +275,7 @@ void localnet_forget(struct nft *n, struct nl *rt, const char *hash)
 	struct nft_elem dev;
 
 	snprintf(name, sizeof(name), MARK "%s", hash);
-	if (link_get(rt, name, &link) || write_setting(link.name, "0"))
+	if (find_marked(rt, name, &link) || write_setting(link.name, "0"))
 		return;
 	unmark(rt, link.name);
 	dev = (struct nft_elem){.key = layout_dev_key(link.name)};
@@ -287,7 +292,7 @@ static int forget_network(struct nft *n, struct nl *rt, const char *net)
 	int ret;
 
 	snprintf(name, sizeof(name), MARK "%s", net);
-	ret = link_get(rt, name, &link);
+	ret = find_marked(rt, name, &link);
 	if (ret)
 		return ret == -ENODEV ? 0 : ret;
 	ret = write_setting(link.name, "0");

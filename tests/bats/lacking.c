@@ -1,18 +1,23 @@
-/* A library to be preloaded: a kernel that lacks parts of nf_tables. LACKING names them, separated
- * by blanks:
+/* A library to be preloaded: a kernel that lacks parts of nf_tables, or alternative names. LACKING
+ * names them, separated by blanks:
  *
  *   nfnetlink     sockets of that protocol
  *   nf_tables     the subsystem
  *   chain:TYPE    base chains of that type, as without the module nft_chain_TYPE
  *   expr:NAME     rules with that expression, as without the module nft_NAME
+ *   altnames      alternative names of links, as before 5.5
+ *   dellink       an answer to RTM_DELLINK by an alternative name that says "no such device" and
+ * not "invalid", as before 5.19
  *
  * With LACKING_SILENT the answers do not say which attribute is meant, as kernels before 5.7 do
  * not. The answers are what Linux 6.1 says: net/netfilter/nfnetlink.c, nf_tables_api.c. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/if_link.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -126,14 +131,60 @@ static bool taken(int fd, const char *buf, size_t len)
 	return false;
 }
 
-static bool is_nfnetlink(int fd)
+/* ---- links ---- */
+
+static struct {
+	int fd;
+	uint32_t seq;
+} dellink = {.fd = -1}; /* the message whose answer is changed */
+
+/* Alternative names become attributes and messages that no kernel knows. */
+static void forget_altnames(struct nlmsghdr *m)
+{
+	char *at = (char *)m + NLMSG_HDRLEN + sizeof(struct ifinfomsg);
+	struct nlattr *a;
+
+	if (m->nlmsg_type == RTM_NEWLINKPROP || m->nlmsg_type == RTM_DELLINKPROP)
+		m->nlmsg_type = 0x3f0;
+	else if ((m->nlmsg_type == RTM_GETLINK || m->nlmsg_type == RTM_DELLINK) &&
+		 (a = (struct nlattr *)find(at, (char *)m + m->nlmsg_len, IFLA_ALT_IFNAME)))
+		a->nla_type = 0x3f0;
+}
+
+/* The buffer is the program's own and not read again after it was sent. */
+static void change_links(int fd, char *buf, size_t len)
+{
+	for (size_t at = 0; at + NLMSG_HDRLEN <= len;) {
+		struct nlmsghdr *m = (void *)(buf + at);
+		const struct ifinfomsg *i = NLMSG_DATA(m);
+
+		if (m->nlmsg_type == RTM_DELLINK && !i->ifi_index &&
+			!find((char *)(i + 1), buf + at + m->nlmsg_len, IFLA_IFNAME))
+			dellink.fd = fd, dellink.seq = m->nlmsg_seq;
+		if (lacks("", "altnames"))
+			forget_altnames(m);
+		at += NLMSG_ALIGN(m->nlmsg_len);
+	}
+}
+
+static void change_answer(int fd, char *buf, ssize_t len)
+{
+	struct nlmsghdr *m = (void *)buf;
+	struct nlmsgerr *e = NLMSG_DATA(m);
+
+	if (len >= NLMSG_LENGTH((ssize_t)sizeof(*e)) && m->nlmsg_type == NLMSG_ERROR &&
+		dellink.fd == fd && m->nlmsg_seq == dellink.seq && e->error == -ENODEV &&
+		lacks("", "dellink"))
+		e->error = -EINVAL;
+}
+
+static bool is_netlink(int fd, int wanted)
 {
 	int domain = 0, protocol = 0;
 	socklen_t len = sizeof(int);
 
 	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_NETLINK &&
-	       !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) &&
-	       protocol == NETLINK_NETFILTER;
+	       !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) && protocol == wanted;
 }
 
 int socket(int domain, int type, int protocol)
@@ -154,8 +205,10 @@ ssize_t sendto(
 		(ssize_t(*)(int, const void *, size_t, int, const struct sockaddr *,
 			socklen_t))dlsym(RTLD_NEXT, "sendto");
 
-	if (is_nfnetlink(fd) && taken(fd, buf, len))
+	if (is_netlink(fd, NETLINK_NETFILTER) && taken(fd, buf, len))
 		return (ssize_t)len;
+	if (is_netlink(fd, NETLINK_ROUTE))
+		change_links(fd, (char *)buf, len);
 	return real(fd, buf, len, flags, to, size);
 }
 
@@ -169,8 +222,13 @@ ssize_t recv(int fd, void *buf, size_t len, int flags)
 	ssize_t (*real)(int, void *, size_t, int) =
 		(ssize_t(*)(int, void *, size_t, int))dlsym(RTLD_NEXT, "recv");
 
-	if (fd != answer.fd)
-		return real(fd, buf, len, flags);
+	if (fd != answer.fd) {
+		ssize_t n = real(fd, buf, len, flags);
+
+		if (n > 0 && is_netlink(fd, NETLINK_ROUTE))
+			change_answer(fd, buf, n);
+		return n;
+	}
 	answer.fd = -1;
 	memcpy(buf, answer.bytes, len < answer.len ? len : answer.len);
 	return (ssize_t)answer.len;
