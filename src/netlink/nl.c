@@ -218,14 +218,12 @@ static int ack_error(const struct nlmsghdr *msg)
 
 /* The kernel works through a request while it is being sent, so every ack is there already when the
  * sending returns; a missing one means that the kernel gave up on the rest. */
-static int collect_acks(struct nl *nl, const struct batch *b, char *ext, size_t size, int *failed)
+static int collect_acks(
+	struct nl *nl, const struct batch *b, char *buf, char *ext, size_t size, int *failed)
 {
-	autofree char *buf = malloc(RECV_SIZE);
 	size_t left = b->acks;
 	int ret = 0;
 
-	if (!buf)
-		return -ENOMEM;
 	while (left) {
 		const struct nlmsghdr *m = (void *)buf;
 		ssize_t got = receive(nl, buf, MSG_DONTWAIT);
@@ -257,14 +255,16 @@ static int collect_acks(struct nl *nl, const struct batch *b, char *ext, size_t 
 static int send_pieces(
 	struct nl *nl, struct nl_req *r, char *ext, size_t size, int *failed, size_t *done)
 {
-	int ret = 0;
+	/* Before anything is sent: what was carried out is known by its answer only. */
+	autofree char *buf = malloc(RECV_SIZE);
+	int ret = buf ? 0 : -ENOMEM;
 
 	for (size_t at = 0; !ret && at < r->len;) {
 		struct batch b = stamp(nl, r, at);
 
 		ret = transmit(nl, r, &b);
 		if (!ret)
-			ret = collect_acks(nl, &b, ext, size, failed);
+			ret = collect_acks(nl, &b, buf, ext, size, failed);
 		if (ret && failed)
 			*failed += (int)*done;
 		*done += b.count;

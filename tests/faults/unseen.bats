@@ -256,3 +256,29 @@ BRIDGE='{"cniVersion":"1.1.0","name":"n","type":"bridge","bridge":"br0","isGatew
 	done
 	[ "$seen" -gt 20 ] || show "only $seen allocations failed"
 }
+
+@test "bridge and ptp: an ADD that fails for want of memory has left nothing" {
+	[ -e "${STARVE_LIB:-}" ] || skip "no STARVE_LIB: tests/faults/run builds it"
+	local i p conf left seen=0
+	for p in bridge ptp; do
+		conf="{\"cniVersion\":\"1.1.0\",\"name\":\"n\",\"type\":\"$p\",\"bridge\":\"br0\",\"isGateway\":true,\"ipMasq\":true,\"macspoofchk\":true,\"ipam\":{\"type\":\"host-local\",\"subnet\":\"10.9.0.0/24\"}}"
+		printf '#!/bin/sh\nLD_PRELOAD="%s" exec "%s/%s"\n' "$STARVE_LIB" "$CNI_PLUGIN_DIR" $p >"$T/starved"
+		chmod +x "$T/starved"
+		for ((i = 30; i <= 140; i++)); do
+			STARVE=$i cni ADD "$T/starved" a <<<"$conf"
+			[ "$status" -le 1 ] || show "$p, allocation $i: it crashed"
+			# The bridge stays where the ADD that made it succeeded.
+			if [ "$status" -eq 0 ]; then
+				ok DEL $p a <<<"$conf"
+				ok GC $p <<<"$conf"
+			else
+				seen=$((seen + 1))
+			fi
+			left=$(inside a ip -br link | grep -v '^lo ') || :
+			same "in the container after allocation $i of $p" '' "$left"
+			nothing_left
+			same "rules after allocation $i of $p" '' "$(host nft list ruleset)"
+		done
+	done
+	[ "$seen" -gt 60 ] || show "only $seen allocations failed"
+}
