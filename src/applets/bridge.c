@@ -60,10 +60,26 @@ static const struct json_key keys[] = {
 
 /* ---- config ---- */
 
-static int check_combinations(const struct bridge *b, bool ipam, struct err *e)
+static bool has_vlan_gateway(const struct attach *a)
 {
+	const struct bridge *b = a->own;
+
+	return b->is_gateway && b->vlans.vlan && a->conf.ipam;
+}
+
+/* The interface that the gateway has then. */
+static int vlan_gateway(const struct bridge *b, char name[static IFNAMSIZ], struct err *e)
+{
+	if (snprintf(name, IFNAMSIZ, "%s.%u", b->name, b->vlans.vlan) < IFNAMSIZ)
+		return 0;
+	return err_set(e, ERR_INVALID_CONFIG, "the VLAN interface's name \"%s.%u\" is too long",
+		b->name, b->vlans.vlan);
+}
+
+static int check_combinations(const struct attach *a, struct err *e)
+{
+	const struct bridge *b = a->own;
 	const char *details, *wrong = ifname_invalid(b->name, &details);
-	char name[32];
 
 	if (wrong)
 		return err_set(e, ERR_INVALID_CONFIG, "failed to create bridge \"%s\": %s", b->name,
@@ -75,14 +91,24 @@ static int check_combinations(const struct bridge *b, bool ipam, struct err *e)
 	if (b->hairpin && b->promisc)
 		return err_set(e, ERR_INVALID_CONFIG,
 			"cannot set hairpin mode and promiscuous mode at the same time");
-	if (ipam && b->disabled)
+	if (a->conf.ipam && b->disabled)
 		return err_set(e, ERR_INVALID_CONFIG,
 			"cannot use IPAM when DisableContainerInterface flag is set");
-	if (b->vlans.vlan && b->is_gateway && ipam &&
-		snprintf(name, sizeof(name), "%s.%u", b->name, b->vlans.vlan) >= IFNAMSIZ)
-		return err_set(e, ERR_INVALID_CONFIG,
-			"the VLAN interface's name \"%s\" is too long", name);
 	return 0;
+}
+
+/* First that of the config; then, since that may be an alternative one, the name of the link there
+ * is: other names are made of it, and rules look for it. */
+static int take_name(struct attach *a, const char *name, struct err *e)
+{
+	struct bridge *b = a->own;
+	char gateway[IFNAMSIZ];
+
+	b->name = name;
+	if (!has_vlan_gateway(a))
+		return 0;
+	a->via.bridge = name;
+	return vlan_gateway(b, gateway, e);
 }
 
 static int conf(struct attach *a, struct err *e)
@@ -94,11 +120,9 @@ static int conf(struct attach *a, struct err *e)
 	b->is_gateway = b->is_gateway || b->is_default_gateway;
 	a->dad = b->enabledad;
 	a->disabled = b->disabled;
-	if (portvlan_read(&b->vlans, a->req->conf, e) || check_combinations(b, a->conf.ipam, e))
+	if (portvlan_read(&b->vlans, a->req->conf, e) || check_combinations(a, e))
 		return -1;
-	if (b->is_gateway && b->vlans.vlan)
-		a->via.bridge = b->name;
-	return 0;
+	return take_name(a, b->name, e);
 }
 
 /* ---- the bridge ---- */
@@ -221,8 +245,7 @@ static int find_bridge(struct attach *a, struct err *e)
 	}
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up bridge \"%s\"", b->name);
-	b->name = b->link.name; /* the config may have an alternative name */
-	return check_kind(b, &data, e);
+	return check_kind(b, &data, e) || take_name(a, b->link.name, e) ? -1 : 0;
 }
 
 static int ensure_bridge(struct attach *a, struct err *e)
@@ -523,8 +546,11 @@ static int make_vlan_pair(
 	link_put(
 		&req, &(struct link_set){.name = name, .alias = BRIDGE_ALIAS, .flags_set = IFF_UP});
 	ret = nl_ack(a->sb.host, &req, ext, size, &failed);
-	/* Of a mark it means something else. */
-	return ret == -EEXIST && failed ? -EINVAL : ret;
+	if (!failed)
+		return ret;
+	/* The pair is there, but without its marks; -EEXIST means something else then. */
+	link_del_name(a->sb.host, port);
+	return ret == -EEXIST ? -EINVAL : ret;
 }
 
 /* With a VLAN the gateway sits on an interface of its own: a veth pair whose one end is a port in
@@ -532,13 +558,12 @@ static int make_vlan_pair(
 static int ensure_vlan_link(struct attach *a, struct link *out, struct err *e)
 {
 	const struct bridge *b = a->own;
-	char name[32], port[IFNAMSIZ] = "", ext[256] = "";
+	char port[IFNAMSIZ] = "", ext[256] = "";
 	struct shared s = {0};
 	int ret;
 
-	/* check_combinations() has seen to it that it fits. */
-	snprintf(name, sizeof(name), "%s.%u", b->name, b->vlans.vlan);
-	memcpy(s.name, name, strnlen(name, sizeof(s.name) - 1));
+	if (vlan_gateway(b, s.name, e))
+		return -1;
 	ret = link_get(a->sb.host, s.name, out);
 	if (!ret)
 		return settle_vlan_link(a, out, e);
@@ -588,7 +613,8 @@ static int check_bridge(struct attach *a, struct err *e)
 
 	if (link_get(a->sb.host, b->name, &b->link))
 		return err_set(e, ERR_CHECK, "Interface name %s not found", b->name);
-	b->name = b->link.name;
+	if (take_name(a, b->link.name, e))
+		return -1;
 	entry = ifcheck_host_entry(a->result, b->name);
 	if (!entry)
 		return err_set(e, ERR_CHECK,
@@ -627,12 +653,11 @@ static int find_vlan_gateway(struct attach *a, struct err *e)
 {
 	const struct bridge *b = a->own;
 	struct link gateway;
-	char name[32];
+	char name[IFNAMSIZ];
 
-	if (!a->via.bridge || !a->conf.ipam)
+	if (!has_vlan_gateway(a))
 		return 0;
-	snprintf(name, sizeof(name), "%s.%u", b->name, b->vlans.vlan);
-	if (link_need(a->sb.host, name, &gateway, e))
+	if (vlan_gateway(b, name, e) || link_need(a->sb.host, name, &gateway, e))
 		return -1;
 	memcpy(a->via.mac, gateway.mac, sizeof(a->via.mac));
 	return 0;

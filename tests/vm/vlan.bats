@@ -232,6 +232,25 @@ vlan del dev $first vid 107"
 	same "ports" 2 "$(number_of_ports)"
 }
 
+@test "the bridge by an alternative name: the gateway's interface and the rules are named after the bridge" {
+	only_cnibox "newer than release 1.1.1"
+	local c
+	host ip -batch - <<<"link add averyverylong type bridge vlan_filtering 1
+link add br0 type bridge vlan_filtering 1
+link property add dev averyverylong altname long
+link property add dev br0 altname the-bridge"
+	c=$(BRIDGE=the-bridge l3 '{"vlan":10,"isGateway":true,"ipMasq":true}')
+	add c1 "$c"
+	is '.interfaces[3].name' br0.10
+	[[ $(host nft list set inet cni_plugins_masquerade gateways) == *'"br0"'* ]]
+	check "$c" c1
+	del c1 "$c"
+	# With the VLAN it is longer than a name may be.
+	netns c2
+	fails 7 'averyverylong.100" is too long' ADD bridge c2 <<<"$(BRIDGE=long NET=net2 l3 '{"vlan":100,"isGateway":true}')"
+	nothing_left br0 br0.10 averyverylong $(BRIDGE=br0 ports)
+}
+
 @test "a gateway that was left outside its VLAN is put into it" {
 	only_cnibox "newer than release 1.1.1"
 	local c gate
