@@ -125,11 +125,13 @@ static int check_expressible(const struct attach *a, struct err *e)
 		       : 0;
 }
 
-static int add_entry(struct attach *a, const char *name, const uint8_t mac[static 6],
-	const char *sandbox, uint32_t mtu, struct err *e)
+/* mac: NULL where there is none, or a longer one. */
+static int add_entry(struct attach *a, const char *name, const uint8_t *mac, const char *sandbox,
+	uint32_t mtu, struct err *e)
 {
 	char text[MAC_STRLEN];
-	struct iface *entry = result_add_iface(a->result, name, mac_format(mac, text), sandbox, e);
+	struct iface *entry =
+		result_add_iface(a->result, name, mac ? mac_format(mac, text) : NULL, sandbox, e);
 
 	if (!entry)
 		return -1;
@@ -139,7 +141,8 @@ static int add_entry(struct attach *a, const char *name, const uint8_t mac[stati
 
 int attach_add_entry(struct attach *a, struct err *e)
 {
-	return add_entry(a, a->req->ifname, a->link.mac, a->req->netns, a->link.mtu, e);
+	return add_entry(a, a->req->ifname, a->link.has_mac ? a->link.mac : NULL, a->req->netns,
+		a->link.mtu, e);
 }
 
 int attach_add_host_entry(struct attach *a, const char *name, const uint8_t mac[static 6],
@@ -253,7 +256,7 @@ static int add_layer3(struct attach *a, struct err *e)
 	if (check_mtu(a, e) || add_entries(a, e))
 		return -1;
 	assign_addresses(a);
-	if (call(a->type->complete, a, e) || ifsetup(&a->sb, &setup, r, e))
+	if (call(a->type->complete, a, e) || (!a->no_link && ifsetup(&a->sb, &setup, r, e)))
 		return -1;
 	return call(a->type->host, a, e) || masquerade(a, e) ? -1 : 0;
 }
@@ -358,6 +361,8 @@ int attach_gc(const struct request *req, struct err *e)
 
 static int check_link(struct attach *a, struct err *e)
 {
+	if (a->no_link)
+		return 0;
 	if (ifcheck_link(&a->sb, a->req, a->result, kind_name(a->type), &a->link, e))
 		return -1;
 	if (a->disabled || a->link.flags & IFF_UP)
@@ -391,7 +396,7 @@ int attach_check(const struct request *req, struct err *e)
 		return -1;
 	if (check_link(&a, e) || call(a.type->check, &a, e))
 		return -1;
-	if (has_layer3(&a) && ifcheck(&a.sb, req->ifname, &prev, e))
+	if (has_layer3(&a) && !a.no_link && ifcheck(&a.sb, req->ifname, &prev, e))
 		return -1;
 	return check_masquerade(&a, e);
 }

@@ -74,6 +74,7 @@ struct attach {
 	struct ipmasq_gateway via;
 
 	/* Wishes of CONF. */
+	bool no_link;  /* the container gets no link: ATTACH makes none, addresses go nowhere */
 	bool disabled; /* the container's link stays down, and nobody waits for it */
 	bool dad;      /* IPv6 addresses go through duplicate address detection */
 	bool routed;   /* the networks of the addresses are behind the gateway, see addresses.h */

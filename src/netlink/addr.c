@@ -58,7 +58,7 @@ static int read_addr(const struct nlmsghdr *msg, void *arg)
 	const struct ifaddrmsg *hdr = (const void *)((const char *)msg + NLMSG_HDRLEN);
 	const struct nlattr *a[IFA_MAX + 1];
 	const struct addrs *each = arg;
-	struct addr out = {.index = hdr->ifa_index, .scope = hdr->ifa_scope};
+	struct addr out = {.index = hdr->ifa_index, .scope = hdr->ifa_scope, .msg = msg};
 
 	if (hdr->ifa_family != AF_INET && hdr->ifa_family != AF_INET6)
 		return 0;
@@ -85,4 +85,27 @@ int addr_each(struct nl *nl, uint32_t index, uint8_t family,
 	hdr->ifa_family = family;
 	hdr->ifa_index = index;
 	return nl_query(nl, &req, read_addr, NULL, &each);
+}
+
+/* What is asked for when an address is made; the other flags are what has become of it. */
+#define ASKED                                                                                      \
+	(IFA_F_NODAD | IFA_F_NOPREFIXROUTE | IFA_F_MANAGETEMPADDR | IFA_F_HOMEADDRESS |            \
+		IFA_F_MCAUTOJOIN)
+
+void addr_put_copy(struct nl_req *req, uint32_t index, const struct nlmsghdr *msg)
+{
+	const struct ifaddrmsg *from = (const void *)((const char *)msg + NLMSG_HDRLEN);
+	struct ifaddrmsg *hdr =
+		nl_msg(req, RTM_NEWADDR, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, sizeof(*hdr));
+	const struct nlattr *a[IFA_MAX + 1];
+
+	*hdr = *from;
+	hdr->ifa_flags &= (uint8_t)ASKED;
+	hdr->ifa_index = index;
+	nl_parse(msg, sizeof(*from), a, IFA_MAX);
+	for (uint16_t type = 1; type <= IFA_MAX; type++)
+		if (a[type] && type != IFA_FLAGS)
+			nl_put(req, type, nl_data(a[type]), nl_len(a[type]));
+	if (a[IFA_FLAGS])
+		nl_put_u32(req, IFA_FLAGS, nl_u32(a[IFA_FLAGS]) & ASKED);
 }

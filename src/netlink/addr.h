@@ -23,9 +23,15 @@ struct addr {
 	uint32_t index;
 	uint32_t flags; /* IFA_F_* */
 	uint8_t scope;  /* RT_SCOPE_* */
+	/* As the kernel told of it, with what is not in here; valid as long as the call. */
+	const struct nlmsghdr *msg;
 };
 
 /* Calls fn for the addresses of one link (index 0: of all), of a family (AF_UNSPEC: both), in
  * kernel order. fn as in nl_query(). */
 int addr_each(struct nl *nl, uint32_t index, uint8_t family,
 	int (*fn)(const struct addr *a, void *arg), void *arg);
+
+/* Appends the message that adds the same address, with all that belongs to it (broadcast, far end,
+ * label, lifetimes, metric), to a link again. msg: that of addr_each(), or a copy. */
+void addr_put_copy(struct nl_req *req, uint32_t index, const struct nlmsghdr *msg);

@@ -57,3 +57,36 @@ int altname_each(struct nl *nl, uint32_t index, int (*fn)(const char *name, void
 	m->ifi_index = (int)index;
 	return nl_query(nl, &req, read_names, NULL, &each);
 }
+
+struct each_link {
+	int (*fn)(uint32_t index, const char *name, void *arg);
+	void *arg;
+	uint32_t index;
+};
+
+static int with_index(const char *name, void *arg)
+{
+	const struct each_link *each = arg;
+
+	return each->fn(each->index, name, each->arg);
+}
+
+static int read_link_names(const struct nlmsghdr *msg, void *arg)
+{
+	const struct ifinfomsg *hdr = (const void *)((const char *)msg + NLMSG_HDRLEN);
+	struct each_link *each = arg;
+
+	each->index = (uint32_t)hdr->ifi_index;
+	return read_names(msg, &(struct each){with_index, each});
+}
+
+int altname_each_link(
+	struct nl *nl, int (*fn)(uint32_t index, const char *name, void *arg), void *arg)
+{
+	struct each_link each = {.fn = fn, .arg = arg};
+	autoreq req = {0};
+
+	nl_msg(&req, RTM_GETLINK, NLM_F_DUMP, sizeof(struct ifinfomsg));
+	nl_put_u32(&req, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+	return nl_query(nl, &req, read_link_names, NULL, &each);
+}

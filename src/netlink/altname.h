@@ -14,3 +14,7 @@ int altname_del(struct nl *nl, uint32_t index, const char *name);
 /* Calls fn for each of the link's alternative names; a non-zero return stops it and is the result.
  * Otherwise 0, or -errno (-ENODEV: there is no such link). */
 int altname_each(struct nl *nl, uint32_t index, int (*fn)(const char *name, void *arg), void *arg);
+
+/* Calls fn for the alternative names of all links; as altname_each(). */
+int altname_each_link(
+	struct nl *nl, int (*fn)(uint32_t index, const char *name, void *arg), void *arg);
