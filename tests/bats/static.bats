@@ -226,6 +226,6 @@ ips() { is '[.ips[] | .address + " " + (.gateway // "-")] | join(", ")' "$1"; }
 	CNIBOX_TRACE=$T/trace
 	export CNIBOX_TRACE
 	ok ADD bridge c1 <<<"$(jq -c '. + {type: "bridge", bridge: "br0"}' <<<"$(one)")"
-	! grep -q exec "$T/trace"
+	never grep -q exec "$T/trace"
 	grep -q bridge "$T/trace"
 }

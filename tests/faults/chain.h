@@ -5,7 +5,19 @@
 #include "inject.h"
 
 /* In the order of the table in chain.c. */
-enum { BRIDGE, TUNING, PORTMAP, BANDWIDTH, LOOPBACK, PTP, DUMMY, STATIC, MACVLAN, CNITOOL, PLUGINS };
+enum {
+	BRIDGE,
+	TUNING,
+	PORTMAP,
+	BANDWIDTH,
+	LOOPBACK,
+	PTP,
+	DUMMY,
+	STATIC,
+	MACVLAN,
+	CNITOOL,
+	PLUGINS
+};
 #define CHAIN (BANDWIDTH + 1) /* how many of them are the list */
 
 struct container;
