@@ -61,6 +61,13 @@ static int put_hash(struct hashes *h, const char *hash)
 	return last ? 0 : -ENOMEM;
 }
 
+/* The last one takes its place. */
+static void drop_hash(struct hashes *h, size_t i)
+{
+	h->len--;
+	memmove(h->list[i], h->list[h->len], sizeof(*h->list));
+}
+
 /* ---- what is there ---- */
 
 static bool uses_conditions(const struct attempt *a, size_t family)
@@ -133,21 +140,37 @@ static int put_place(struct port_place *p, void *arg)
 	return 0;
 }
 
-/* One that has to go. What it yielded or others wait for goes as well: they are of its sandbox. */
+/* One that has to go. What it yielded or others wait for goes as well: they are of its sandbox.
+ * -ENOENT: it is gone by itself meanwhile. */
 static int put_eviction(struct attempt *a, const char *hash)
 {
 	autorecord was = {0};
 	struct removal r = {.n = a->n, .was = &was, .careful = a->careful};
 	int ret = lookup_record(a->n, hash, &was);
 
-	/* Gone by itself meanwhile. */
-	if (ret == -ENOENT)
-		return 0;
 	if (ret)
 		return ret;
 	/* It may live still: then its link stays guarded. */
 	r.drop_dev = localnet_release(a->n, a->rt, &was, false);
 	return remove_put(&r);
+}
+
+/* Those that are gone are forgotten: where many sandboxes of one pod come at once, each attempt
+ * would ask for all that there have been. */
+static int put_evictions(struct attempt *a)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < a->evict.len && !ret;) {
+		ret = put_eviction(a, a->evict.list[i]);
+		if (ret == -ENOENT) {
+			drop_hash(&a->evict, i);
+			ret = 0;
+		} else {
+			i++;
+		}
+	}
+	return ret;
 }
 
 /* What this attachment had before. Its heirs stay, and get what it does not want any more. */
@@ -251,8 +274,7 @@ static int try_add(struct attempt *a)
 	int ret = begin(a);
 
 	put_plumbing(a);
-	for (size_t i = 0; i < a->evict.len && !ret; i++)
-		ret = put_eviction(a, a->evict.list[i]);
+	ret = ret ? ret : put_evictions(a);
 	ret = ret ? ret : put_yields(a);
 	if (!ret && a->replace)
 		ret = put_replacement(a);
@@ -332,6 +354,28 @@ static int face(struct attempt *a, const struct port_place *p, const struct port
 	return holder_conflict(p, holder, state, e);
 }
 
+/* Reads a record as it was at one moment. It is read line by line: of one that somebody removes
+ * meanwhile the first lines may be all that is seen, and a sandbox that is dead, or of the same
+ * pod, would be a living stranger. 0, -ENOENT, -EAGAIN when the rules never rest, or -errno. */
+static int read_holder(struct nft *n, const char *hash, struct port_record *holder)
+{
+	for (int i = 0; i < CHANGE_PATIENCE; i++) {
+		uint32_t before, after;
+		int ret = nft_genid(n, &before), found;
+
+		if (ret)
+			return ret;
+		found = lookup_record(n, hash, holder);
+		ret = nft_genid(n, &after);
+		if (!ret && before == after)
+			return found;
+		record_free(holder);
+		if (ret)
+			return ret;
+	}
+	return -EAGAIN;
+}
+
 /* Element number i is taken: by whom, and what follows from it. 0: try again. */
 static int conflict(struct attempt *a, int i, struct err *e)
 {
@@ -350,9 +394,11 @@ static int conflict(struct attempt *a, int i, struct err *e)
 			p.m->host_port, portproto_name(p.m->proto), port_table.name);
 	if (ret < 0)
 		return ret == -ENOENT ? 0 : ret;
-	ret = lookup_record(a->n, ref.hash, &holder);
-	if (ret == -ENOENT || !strcmp(ref.hash, a->m->hash))
+	ret = read_holder(a->n, ref.hash, &holder);
+	if (ret == -ENOENT || (!ret && !strcmp(ref.hash, a->m->hash)))
 		return remove_stray(a, &p, ref.hash);
+	if (ret == -EAGAIN)
+		return 0;
 	return ret ? ret : face(a, &p, &holder, e);
 }
 

@@ -135,3 +135,27 @@ pod() { echo "IgnoreUnknown=1;K8S_POD_NAMESPACE=kube-system;K8S_POD_NAME=$1;K8S_
 	CNI_ARGS=$(pod "${long}x") add b 3 "8080:80"
 	answers x tcp 192.0.2.1 8080 "b 192.0.2.9"
 }
+
+# sandbox_of_pod NUMBER: its ADD, apart from the others that run at once.
+sandbox_of_pod() {
+	mkdir -p "$T/$1"
+	T=$T/$1
+	CNI_ARGS=$(pod web) add "s$1" "$1" "8080:80"
+}
+
+@test "of many sandboxes of one pod at once each gets the port, and the last one keeps it" {
+	only_cnibox "Go lets the first one win"
+	topology
+	for i in $(seq 10 41); do netns "s$i"; done
+	for _ in 1 2 3; do
+		pids=()
+		for i in $(seq 10 41); do
+			sandbox_of_pod "$i" 3>&- &
+			pids+=($!)
+		done
+		for p in "${pids[@]}"; do wait "$p"; done
+		same "mappings" 1 "$(count ports4)"
+		for i in $(seq 10 41); do del "s$i" "$i" "8080:80"; done
+		nothing_left cni0 va vb vx
+	done
+}
