@@ -46,6 +46,7 @@ const struct list lists[] = {
 	{"static", "[{\"type\": \"static\", \"ipam\": {\"type\": \"static\", \"addresses\":"
 		   " [{\"address\": \"10.5.0.5/16\", \"gateway\": \"10.5.0.1\"}]}}]"},
 	{"macvlan", "[{\"type\": \"macvlan\", \"master\": \"m0\", " IPAM("10.6.0.0/16") "}]"},
+	{"ipvlan", "[{\"type\": \"ipvlan\", \"master\": \"m0\", " IPAM("10.7.0.0/16") "}]"},
 };
 const int list_count = sizeof(lists) / sizeof(*lists);
 

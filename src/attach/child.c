@@ -100,7 +100,7 @@ static int tell_holder(const struct attach *a, int ret, struct err *e)
 
 	for (size_t i = 0; i < array_len(kinds) && (ret == -EBUSY || ret == -EINVAL); i++)
 		if (!a->conf.inside && a->master.index &&
-			reach_upper(a->sb.host, kinds[i], a->master.index, &r) == 1)
+			reach_upper(a->sb.host, kinds[i], a->master.index, &r, NULL) == 1)
 			return err_detail(e, "\"%s\" is the master of a %s link: %s",
 				a->master.name, kinds[i]->name, reach_owner(&r.link, owner));
 	return -1;

@@ -5,6 +5,7 @@
 #include "filter/change.h"
 #include "netlink/netns.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/netlink.h>
 #include <stdio.h>
@@ -42,9 +43,10 @@ static int visit(const struct link *l, void *arg)
 	return v->fn(&v->now, v->arg);
 }
 
-/* Calls fn for every link of the kind, the host's own first; fn as in nl_query(). A namespace that
- * ends meanwhile is passed over. Returns 0, fn's value or -errno. */
-static int each_reached(struct nl *host, const struct link_kind *kind,
+/* Calls fn for every link of the kind, the host's own first; fn as in nl_query(). data (may be
+ * NULL) has the settings of the link at hand. A namespace that ends meanwhile is passed over.
+ * Returns 0, fn's value or -errno. */
+static int each_reached(struct nl *host, const struct link_kind *kind, void *data,
 	int (*fn)(const struct reached *r, void *arg), void *arg)
 {
 	struct visit v = {.now.is_host = true, .fn = fn, .arg = arg};
@@ -52,11 +54,11 @@ static int each_reached(struct nl *host, const struct link_kind *kind,
 	int ret = netns_each_id(host, keep_id, &ids);
 
 	if (!ret)
-		ret = link_each(host, kind->name, visit, &v);
+		ret = link_each_in(host, NULL, kind, data, visit, &v);
 	v.now.is_host = false;
 	for (size_t i = 0; !ret && i < ids.len; i++) {
 		v.now.nsid = ids.list[i];
-		ret = link_each_in(host, v.now.nsid, kind->name, visit, &v);
+		ret = link_each_in(host, &v.now.nsid, kind, data, visit, &v);
 		/* Its name is gone with the namespace. */
 		if (ret == -EINVAL || ret == -ENOENT)
 			ret = 0;
@@ -65,10 +67,32 @@ static int each_reached(struct nl *host, const struct link_kind *kind,
 	return ret;
 }
 
+void reach_neighbours(struct nl *host, const char *netns)
+{
+	const char *slash = strrchr(netns, '/');
+	char dir[256], path[sizeof(dir) + NAME_MAX + 2];
+	const struct dirent *entry;
+	DIR *d;
+
+	if (!slash || !strncmp(netns, "/proc/", 6) || (size_t)(slash - netns) >= sizeof(dir))
+		return;
+	snprintf(dir, sizeof(dir), "%.*s/", (int)(slash - netns), netns);
+	d = opendir(dir);
+	while (d && (entry = readdir(d))) {
+		autoclose int fd = -1;
+		int32_t id;
+
+		snprintf(path, sizeof(path), "%s%s", dir, entry->d_name);
+		if (netns_open(path, &fd, NULL) == NETNS_OK && !netns_is_own(fd))
+			netns_id_make(host, fd, &id);
+	}
+	if (d)
+		closedir(d);
+}
+
 /* ---- the holder of a master ---- */
 
 struct search {
-	struct nl *host;
 	uint32_t index;
 	struct reached *out;
 };
@@ -102,12 +126,22 @@ static int is_on_host(struct nl *host, const struct reached *r)
 	return ret ? ret : id == r->link.peer_netnsid;
 }
 
-int reach_upper(struct nl *host, const struct link_kind *kind, uint32_t index, struct reached *out)
+int reach_upper(struct nl *host, const struct link_kind *kind, uint32_t index, struct reached *out,
+	void *data)
 {
-	struct search s = {host, index, out};
-	int ret = each_reached(host, kind, is_upper, &s);
+	struct search s = {index, out};
+	int ret = each_reached(host, kind, data, is_upper, &s);
 
 	return ret == 1 ? is_on_host(host, out) : ret;
+}
+
+int reach_upper_in(struct nl *nl, const struct link_kind *kind, uint32_t index, struct reached *out,
+	void *data)
+{
+	struct search s = {index, out};
+	struct visit v = {.now.is_host = true, .fn = is_upper, .arg = &s};
+
+	return link_each_in(nl, NULL, kind, data, visit, &v);
 }
 
 const char *reach_owner(const struct link *l, char out[static REACH_OWNER])
@@ -170,7 +204,7 @@ int reach_collect(const struct link_kind *kind, const struct request *req,
 
 	if (nl_open(&host, NETLINK_ROUTE, e))
 		return -1;
-	ret = each_reached(host, kind, keep_stale, &s);
+	ret = each_reached(host, kind, NULL, keep_stale, &s);
 	if (!ret)
 		ret = delete_stale(host, &s);
 	free(s.list);

@@ -15,9 +15,17 @@ struct reached {
 	int32_t nsid; /* what that calls the link's */
 };
 
-/* Finds a link of the kind, in whatever namespace, that sits on the link `index` of the host.
- * Returns 1, 0 or -errno. */
-int reach_upper(struct nl *host, const struct link_kind *kind, uint32_t index, struct reached *out);
+/* Gives each namespace in the directory of CNI_NETNS a name, so that what others have made there is
+ * found, too. Best effort: a path below /proc has no neighbours. */
+void reach_neighbours(struct nl *host, const char *netns);
+
+/* Finds a link of the kind, in whatever namespace, that sits on the link `index` of the host; data
+ * (may be NULL) then has its settings. Returns 1, 0 or -errno. */
+int reach_upper(struct nl *host, const struct link_kind *kind, uint32_t index, struct reached *out,
+	void *data);
+/* The same among the links of one namespace, on one of its own. */
+int reach_upper_in(struct nl *nl, const struct link_kind *kind, uint32_t index, struct reached *out,
+	void *data);
 
 /* Whose a link is, for messages: its mark in words, or its name. */
 #define REACH_OWNER LINK_ALIAS

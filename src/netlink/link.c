@@ -102,6 +102,21 @@ int link_get_index(struct nl *nl, uint32_t index, struct link *out)
 	return index ? get(nl, index, NULL, keep_link, out) : -ENODEV;
 }
 
+/* The settings of a link of that kind; without any, *out stays as it is. */
+static void read_data(const struct nlmsghdr *msg, const struct link_kind *kind, void *out)
+{
+	const struct nlattr *a[IFLA_MAX + 1], *info[IFLA_INFO_MAX + 1], *data[KIND_ATTR_MAX + 1];
+
+	nl_parse(msg, sizeof(struct ifinfomsg), a, IFLA_MAX);
+	if (!a[IFLA_LINKINFO])
+		return;
+	nl_parse_nested(a[IFLA_LINKINFO], info, IFLA_INFO_MAX);
+	if (!info[IFLA_INFO_DATA])
+		return;
+	nl_parse_nested(info[IFLA_INFO_DATA], data, KIND_ATTR_MAX);
+	kind->read(data, out);
+}
+
 struct with_data {
 	const struct link_kind *kind;
 	struct link *link;
@@ -110,18 +125,11 @@ struct with_data {
 
 static int keep_data(const struct nlmsghdr *msg, void *arg)
 {
-	const struct nlattr *a[IFLA_MAX + 1], *info[IFLA_INFO_MAX + 1], *data[KIND_ATTR_MAX + 1];
 	const struct with_data *w = arg;
 
 	read_link(msg, w->link);
-	nl_parse(msg, sizeof(struct ifinfomsg), a, IFLA_MAX);
-	if (!a[IFLA_LINKINFO] || strcmp(w->link->kind, w->kind->name) != 0)
-		return 0;
-	nl_parse_nested(a[IFLA_LINKINFO], info, IFLA_INFO_MAX);
-	if (!info[IFLA_INFO_DATA])
-		return 0;
-	nl_parse_nested(info[IFLA_INFO_DATA], data, KIND_ATTR_MAX);
-	w->kind->read(data, w->data);
+	if (!strcmp(w->link->kind, w->kind->name))
+		read_data(msg, w->kind, w->data);
 	return 0;
 }
 
@@ -146,6 +154,8 @@ struct each {
 	int (*fn)(const struct link *l, void *arg);
 	void *arg;
 	const char *kind;
+	const struct link_kind *read; /* and its settings go into data */
+	void *data;
 };
 
 static int each_link(const struct nlmsghdr *msg, void *arg)
@@ -156,6 +166,8 @@ static int each_link(const struct nlmsghdr *msg, void *arg)
 	read_link(msg, &l);
 	if (each->kind && strcmp(each->kind, l.kind) != 0)
 		return 0;
+	if (each->read)
+		read_data(msg, each->read, each->data);
 	return each->fn(&l, each->arg);
 }
 
@@ -181,13 +193,15 @@ static int each_of(struct nl *nl, const int32_t *nsid, struct each *each)
 int link_each(
 	struct nl *nl, const char *kind, int (*fn)(const struct link *l, void *arg), void *arg)
 {
-	return each_of(nl, NULL, &(struct each){fn, arg, kind});
+	return each_of(nl, NULL, &(struct each){.fn = fn, .arg = arg, .kind = kind});
 }
 
-int link_each_in(struct nl *nl, int32_t nsid, const char *kind,
+int link_each_in(struct nl *nl, const int32_t *nsid, const struct link_kind *kind, void *data,
 	int (*fn)(const struct link *l, void *arg), void *arg)
 {
-	return each_of(nl, &nsid, &(struct each){fn, arg, kind});
+	struct each each = {fn, arg, kind->name, data ? kind : NULL, data};
+
+	return each_of(nl, nsid, &each);
 }
 
 /* ---- changing ---- */

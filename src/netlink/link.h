@@ -33,6 +33,8 @@ struct link {
 	bool isolated;
 };
 
+struct link_kind;
+
 /* Look-ups by name (alternative names work too) or index. Return 0, or -errno (-ENODEV: there is
  * none). */
 int link_get(struct nl *nl, const char *name, struct link *out);
@@ -42,7 +44,6 @@ int link_need(struct nl *nl, const char *name, struct link *out, struct err *e);
 
 /* The same with the settings of its kind, data as netlink/kind.h has it: left as they are when the
  * link is of another one. */
-struct link_kind;
 int link_get_data(struct nl *nl, const char *name, const struct link_kind *kind, struct link *out,
 	void *data);
 
@@ -50,10 +51,12 @@ int link_get_data(struct nl *nl, const char *name, const struct link_kind *kind,
 int link_each(
 	struct nl *nl, const char *kind, int (*fn)(const struct link *l, void *arg), void *arg);
 
-/* The same in the namespace that the one of nl calls nsid (netns_id()), and deleting there. What
- * peer_netnsid says is in the words of the namespace of nl, which then has one for itself, too. */
-int link_each_in(struct nl *nl, int32_t nsid, const char *kind,
+/* The same in the namespace that the one of nl calls *nsid (netns_id()), NULL: in that one itself;
+ * data (may be NULL) has the settings of the link that fn is called with. In another namespace
+ * peer_netnsid is in the words of that of nl, which then has one for itself, too. */
+int link_each_in(struct nl *nl, const int32_t *nsid, const struct link_kind *kind, void *data,
 	int (*fn)(const struct link *l, void *arg), void *arg);
+/* Deletes one there. */
 int link_del_in(struct nl *nl, int32_t nsid, uint32_t index);
 
 /* Deletes by index or name (alternative names work too). Return 0 or -errno; -ENODEV means it was

@@ -129,6 +129,15 @@ static char *macvlan_own(const struct container *c)
 	return own;
 }
 
+static char *ipvlan_own(const struct container *c)
+{
+	char *addresses = ipam(c),
+	     *own = format("{\"type\":\"ipvlan\",\"master\":\"m0\",%s", addresses);
+
+	free(addresses);
+	return own;
+}
+
 const struct plugin plugins[PLUGINS] = {
 	{"bridge", NULL, "eth0", .first = true, .result = true, .gc = true, .links = true,
 		.remains = true, .own = bridge_own},
@@ -147,6 +156,8 @@ const struct plugin plugins[PLUGINS] = {
 		.own = static_own},
 	{"macvlan", "macvlannet", "eth0", .kind = "macvlan", .master = true, .first = true,
 		.result = true, .gc = true, .links = true, .own = macvlan_own},
+	{"ipvlan", "ipvlannet", "eth0", .kind = "ipvlan", .master = true, .first = true,
+		.result = true, .gc = true, .links = true, .own = ipvlan_own},
 	{"cnitool", NULL, "eth0", .result = true, .gc = true, .links = true, .remains = true},
 };
 

@@ -15,6 +15,7 @@ enum {
 	DUMMY,
 	STATIC,
 	MACVLAN,
+	IPVLAN,
 	CNITOOL,
 	PLUGINS
 };

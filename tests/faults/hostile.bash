@@ -23,6 +23,7 @@ declare -gA CONFS=(
 	[bridge]="${BR#*,},\"ipam\":$IPAM"
 	[dummy]="\"name\":\"net\",\"type\":\"dummy\",\"ipam\":$IPAM"
 	[host-local]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":$IPAM"
+	[ipvlan]="\"name\":\"net\",\"type\":\"ipvlan\",\"master\":\"m0\",\"linkInContainer\":true,\"ipam\":$IPAM"
 	[loopback]="\"name\":\"lo\",\"type\":\"loopback\""
 	[macvlan]="\"name\":\"net\",\"type\":\"macvlan\",\"master\":\"m0\",\"linkInContainer\":true,\"ipam\":$IPAM"
 	[portmap]="\"name\":\"net\",\"type\":\"portmap\",\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":80,\"containerPort\":80}]},\"prevResult\":$PREV"

@@ -3,10 +3,14 @@
 
 load ../bats/helpers
 
-@test "dummy, killed and failing at some of its system calls" {
-	need_applet dummy
+# attacked PLUGIN
+attacked() {
+	need_applet "$1"
 	[ -x "$CNIBOX_BUILD/faults/attack" ] || skip "tests/faults/build has not built $CNIBOX_BUILD/faults"
-	run "$CNIBOX_BUILD/faults/attack" --every 29 --jobs 2 --only dummy "$CNI_PLUGIN_DIR"
+	run "$CNIBOX_BUILD/faults/attack" --every 29 --jobs 2 --only "$1" "$CNI_PLUGIN_DIR"
 	echo "$output"
-	[ "$status" = 0 ] && [[ $output != *'# skip'* ]]
+	[ "$status" = 0 ] && [[ $output != *"$1 # skip"* ]]
 }
+
+@test "dummy, killed and failing at some of its system calls" { attacked dummy; }
+@test "ipvlan, killed and failing at some of its system calls" { attacked ipvlan; }
