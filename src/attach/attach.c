@@ -408,7 +408,7 @@ static int check_kernel(const struct attach *a, struct err *e)
 	autonl *nl = NULL;
 	int ret;
 
-	if (!kind)
+	if (!kind || kind->by_ioctl)
 		return 0;
 	if (nl_open(&nl, NETLINK_ROUTE, e))
 		return -1;

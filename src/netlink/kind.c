@@ -8,6 +8,7 @@
 
 const struct link_kind kind_dummy = {.name = "dummy"};
 const struct link_kind kind_ifb = {.name = "ifb"};
+const struct link_kind kind_tun = {.name = "tun", .by_ioctl = true};
 
 /* ---- bridge ---- */
 
@@ -25,7 +26,7 @@ static void read_bridge(const struct nlattr *const *a, void *data)
 		(struct bridge_data){.vlan_filtering = nl_u8(a[IFLA_BR_VLAN_FILTERING])};
 }
 
-const struct link_kind kind_bridge = {"bridge", put_bridge, read_bridge};
+const struct link_kind kind_bridge = {.name = "bridge", .put = put_bridge, .read = read_bridge};
 
 /* ---- veth ---- */
 
@@ -70,7 +71,7 @@ static void read_macvlan(const struct nlattr *const *a, void *data)
 	};
 }
 
-const struct link_kind kind_macvlan = {"macvlan", put_macvlan, read_macvlan};
+const struct link_kind kind_macvlan = {.name = "macvlan", .put = put_macvlan, .read = read_macvlan};
 
 /* ---- ipvlan ---- */
 
@@ -92,7 +93,7 @@ static void read_ipvlan(const struct nlattr *const *a, void *data)
 	};
 }
 
-const struct link_kind kind_ipvlan = {"ipvlan", put_ipvlan, read_ipvlan};
+const struct link_kind kind_ipvlan = {.name = "ipvlan", .put = put_ipvlan, .read = read_ipvlan};
 
 /* ---- vlan ---- */
 
@@ -113,7 +114,7 @@ static void read_vlan(const struct nlattr *const *a, void *data)
 	};
 }
 
-const struct link_kind kind_vlan = {"vlan", put_vlan, read_vlan};
+const struct link_kind kind_vlan = {.name = "vlan", .put = put_vlan, .read = read_vlan};
 
 /* ---- vrf ---- */
 
@@ -127,4 +128,4 @@ static void read_vrf(const struct nlattr *const *a, void *data)
 	*(struct vrf_data *)data = (struct vrf_data){.table = nl_u32(a[IFLA_VRF_TABLE])};
 }
 
-const struct link_kind kind_vrf = {"vrf", put_vrf, read_vrf};
+const struct link_kind kind_vrf = {.name = "vrf", .put = put_vrf, .read = read_vrf};

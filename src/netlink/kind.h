@@ -13,6 +13,8 @@
 
 struct link_kind {
 	const char *name; /* IFLA_INFO_KIND */
+	/* It is made by other means, so that no message can ask whether the kernel has it. */
+	bool by_ioctl;
 	/* Appends the attributes of IFLA_INFO_DATA, whose nest is open; NULL: there are none. */
 	void (*put)(struct nl_req *req, const void *data);
 	/* Fills in the structure from what the kernel says of a link; NULL: nothing to read. */
@@ -21,6 +23,7 @@ struct link_kind {
 
 extern const struct link_kind kind_dummy; /* no data */
 extern const struct link_kind kind_ifb;   /* no data */
+extern const struct link_kind kind_tun;   /* no data: netlink/tun.h */
 
 extern const struct link_kind kind_bridge;
 struct bridge_data {

@@ -22,6 +22,7 @@ declare -gA CONFS=(
 	[bandwidth]="\"name\":\"net\",\"type\":\"bandwidth\",\"ingressRate\":100000,\"ingressBurst\":1000000,\"prevResult\":$PREV"
 	[bridge]="${BR#*,},\"ipam\":$IPAM"
 	[dummy]="\"name\":\"net\",\"type\":\"dummy\",\"ipam\":$IPAM"
+	[host-device]="\"name\":\"net\",\"type\":\"host-device\",\"device\":\"dev0\",\"ipam\":$IPAM"
 	[host-local]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":$IPAM"
 	[ipvlan]="\"name\":\"net\",\"type\":\"ipvlan\",\"master\":\"m0\",\"linkInContainer\":true,\"ipam\":$IPAM"
 	[loopback]="\"name\":\"lo\",\"type\":\"loopback\""
@@ -29,6 +30,7 @@ declare -gA CONFS=(
 	[portmap]="\"name\":\"net\",\"type\":\"portmap\",\"runtimeConfig\":{\"portMappings\":[{\"hostPort\":80,\"containerPort\":80}]},\"prevResult\":$PREV"
 	[ptp]="\"name\":\"net\",\"type\":\"ptp\",\"ipMasq\":true,\"ipam\":$IPAM"
 	[static]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":{\"type\":\"static\",\"addresses\":[{\"address\":\"10.1.0.2/24\",\"gateway\":\"10.1.0.1\"}]}"
+	[tap]="\"name\":\"net\",\"type\":\"tap\",\"ipam\":$IPAM"
 	[tuning]="\"name\":\"net\",\"type\":\"tuning\",\"mac\":\"02:00:00:00:00:09\",\"prevResult\":$PREV"
 )
 PLUGINS=$(for p in "${!CONFS[@]}"; do [ ! -e "$CNI_PLUGIN_DIR/$p" ] || echo "$p"; done | sort)
