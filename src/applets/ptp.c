@@ -11,9 +11,14 @@
 #include "netlink/route.h"
 #include "netlink/sysctl.h"
 
+#include <errno.h>
+#include <linux/ipv6_route.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>
 #include <string.h>
+
+/* How many containers may claim one IPv6 address: their routes differ in the metric. */
+#define METRICS_TRIED 64
 
 struct ptp {
 	struct veth veth;
@@ -96,7 +101,23 @@ static int put_host_address(
 		   : 0;
 }
 
-/* A route that somebody's dead container left for this address would keep its packets. */
+/* Ahead of a route to the same address that is there: a dead container's would keep the packets. It
+ * stays where it is, since it may as well be a living one's, or the administrator's, and counts
+ * again when the link goes and ours with it. Of IPv4 routes with one metric the kernel prefers the
+ * newest, of IPv6 routes the oldest. */
+static int add_ahead(struct nl *nl, struct route_spec *route)
+{
+	int ret = -EEXIST;
+
+	if (route->dst.ip.family == AF_INET)
+		return route_add(nl, route, 0);
+	for (int i = 0; ret == -EEXIST && i < METRICS_TRIED; i++) {
+		route->priority = IP6_RT_PRIO_USER - (uint32_t)i;
+		ret = route_add(nl, route, NLM_F_EXCL);
+	}
+	return ret;
+}
+
 static int put_host_route(
 	struct attach *a, const struct link *port, const struct ip *address, struct err *e)
 {
@@ -106,7 +127,7 @@ static int put_host_route(
 		.scope = address->family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
 	};
 	char text[IP_STRLEN];
-	int ret = route_add(a->sb.host, &route, NLM_F_REPLACE);
+	int ret = add_ahead(a->sb.host, &route);
 
 	return ret ? err_sys(e, -ret, ERR_SYSTEM, "failed to add route on host: %s dev %s",
 			     ip_format(address, text), port->name)

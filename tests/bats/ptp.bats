@@ -332,6 +332,46 @@ default 10.1.0.1 - -" "$(routes c1 4)"
 	same answer "c1 10.1.0.1" "$(ask host tcp 10.1.0.2 80)"
 }
 
+@test "a route to the same address that was there counts again when the attachment goes" {
+	only_cnibox "does not get past it"
+	local one two before
+	# Two networks with the same addresses, each with leases of its own.
+	one=$(dual '{"ipam":{"dataDir":"/var/lib/cni/one"}}')
+	two=$(jq -c '.name = "net2" | .ipam.dataDir = "/var/lib/cni/two"' <<<"$one")
+	host ip link add away type veth peer name away2
+	host ip link set away up
+	host ip link set away2 up
+	host ip route add 10.1.0.2 dev away
+	host ip route add fd00:1::2 dev away
+	before=$(host ip route && host ip -6 route show fd00:1::2)
+	add c1 "$one"
+	add c2 "$two"
+	serve c1 80
+	serve c1 80 -6
+	serve c2 80
+	serve c2 80 -6
+	same "the newest" "c2 10.1.0.1 c2 fd00:1::1" "$(ask host tcp 10.1.0.2 80) $(ask host tcp fd00:1::2 80)"
+	check "$two" c2
+	del c2 "$two"
+	same "the one before" "c1 10.1.0.1 c1 fd00:1::1" "$(ask host tcp 10.1.0.2 80) $(ask host tcp fd00:1::2 80)"
+	check "$one" c1
+	del c1 "$one"
+	same "the first" "$before" "$(host ip route && host ip -6 route show fd00:1::2)"
+}
+
+@test "a failing ADD leaves a route to the same address" {
+	only_cnibox "does not get past it"
+	local before
+	host ip link add away type veth peer name away2
+	host ip link set away up
+	host ip route add 10.1.0.2 dev away
+	before=$(host ip route)
+	netns c1
+	host sh -c 'echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6'
+	fails 100 'IPv6 is disabled' ADD ptp c1 <<<"$(dual)"
+	same routes "$before" "$(host ip route)"
+}
+
 # ---- DEL --------------------------------------------------------------------------------------
 
 @test "DEL with neither namespace nor prevResult" {
