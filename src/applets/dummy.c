@@ -14,6 +14,7 @@ static const struct attach_type type = {
 	.ipam_required = true,
 	.attach = attach,
 	.detach = child_detach,
+	.collect = child_collect,
 };
 
 const struct applet applet_dummy = {

@@ -263,15 +263,15 @@ static int check_allowlist(const struct settings *s, struct err *e)
 
 /* ---- the link in its namespace ---- */
 
-/* Opens a namespace and tells its inode, by which a backup knows again where its link was. */
-static enum netns_state open_netns(const char *path, int *fd, uint64_t *inode, struct err *e)
+/* Opens a namespace and tells its identity, by which a backup knows again where its link was. */
+static enum netns_state open_netns(const char *path, int *fd, uint64_t *identity, struct err *e)
 {
 	enum netns_state state = netns_open(path, fd, e);
 
 	if (state != NETNS_OK)
 		return state;
-	*inode = netns_inode(*fd);
-	if (*inode)
+	*identity = netns_identity(*fd);
+	if (*identity)
 		return NETNS_OK;
 	err_sys(e, errno, ERR_INVALID_NETNS, "failed to open netns \"%s\"", path);
 	return NETNS_ERROR;
@@ -312,10 +312,10 @@ struct change {
 	const char *ifname; /* borrowed: the request outlives the undo stack */
 	const char *network;
 	int netns;
-	uint64_t inode; /* of the namespace */
-	int dir;        /* of the backup, -1 while there is none */
-	char *file;     /* its name in there */
-	char *previous; /* what was in it, NULL: it did not exist */
+	uint64_t identity; /* of the namespace */
+	int dir;           /* of the backup, -1 while there is none */
+	char *file;        /* its name in there */
+	char *previous;    /* what was in it, NULL: it did not exist */
 	size_t previous_len;
 	bool file_written;
 	size_t written;          /* sysctls so far */
@@ -374,11 +374,11 @@ static int save_backup(struct change *c, const struct link *l, struct err *e)
 	c->previous_len = old.len;
 	/* What belongs to another network or namespace is left over from a container that is gone.
 	 */
-	if (!ret && backup_is_of(&old, c->inode) &&
+	if (!ret && backup_is_of(&old, c->netns) &&
 		(!old.network || !strcmp(old.network, c->network)))
 		keep = old.link;
 	linkstate_keep(&keep, &c->settings.link, l);
-	ret = backup_write(c->dir, c->file, &keep, c->network, c->inode);
+	ret = backup_write(c->dir, c->file, &keep, c->network, c->identity);
 	if (ret)
 		return err_sys(e, -ret, ERR_IO, "failed to write the backup file %s", c->file);
 	c->file_written = true;
@@ -482,7 +482,7 @@ static int add(const struct request *req, struct reply *reply, struct err *e)
 		request_prev_result(
 			req, &reply->result, &present, "Required prevResult missing", e) ||
 		update_result(req, &c->settings.link, &reply->result, e) ||
-		open_netns(req->netns, &c->netns, &c->inode, e) != NETNS_OK ||
+		open_netns(req->netns, &c->netns, &c->identity, e) != NETNS_OK ||
 		(linkstate_any(&c->settings.link) && open_backup(req, c, e))) {
 		change_free(c);
 		return -1;
@@ -500,13 +500,13 @@ static int restore(const struct request *req, const struct backup *backup, struc
 {
 	struct restore link = {req->ifname, &backup->link};
 	autoclose int netns = -1;
-	uint64_t inode;
+	uint64_t identity;
 
 	if (!*req->netns)
 		return 0;
-	switch (open_netns(req->netns, &netns, &inode, e)) {
+	switch (open_netns(req->netns, &netns, &identity, e)) {
 	case NETNS_OK:
-		return backup_is_of(backup, inode) ? netns_run(netns, restore_link, &link, e) : 0;
+		return backup_is_of(backup, netns) ? netns_run(netns, restore_link, &link, e) : 0;
 	case NETNS_ERROR: return -1;
 	default: err_clear(e); return 0;
 	}

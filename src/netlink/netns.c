@@ -1,16 +1,21 @@
 #include "netlink/netns.h"
 
 #include "base/cleanup.h"
+#include "base/file.h"
+#include "base/hash.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <linux/net_namespace.h>
 #include <linux/nsfs.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -123,13 +128,47 @@ uint64_t netns_own_inode(void)
 	return stat(OWN_NETNS, &st) < 0 ? 0 : st.st_ino;
 }
 
-bool netns_is_another(const char *path, uint64_t inode)
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
+
+static int read_cookie(void *arg, struct err *e)
+{
+	socklen_t len = sizeof(uint64_t);
+	autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	(void)e;
+	return fd < 0 ? -1 : getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, arg, &len);
+}
+
+uint64_t netns_identity(int fd)
+{
+	autofree char *boot = NULL;
+	autoerr ignored = {0};
+	char number[24], hash[16];
+	uint64_t cookie = 0;
+
+	if (netns_run(fd, read_cookie, &cookie, &ignored) || !cookie ||
+		file_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &boot, NULL))
+		return netns_inode(fd);
+	snprintf(number, sizeof(number), "%" PRIu64, cookie);
+	hash_hex(hash, 15, boot, number, NULL);
+	return strtoull(hash, NULL, 16) | UINT64_C(1) << 60;
+}
+
+bool netns_is(int fd, uint64_t identity)
+{
+	return identity == (identity >> 60 ? netns_identity(fd) : netns_inode(fd));
+}
+
+bool netns_is_another(const char *path, uint64_t identity)
 {
 	autoclose int fd = -1;
 	enum netns_state state = netns_open(path, &fd, NULL);
-	uint64_t now = state == NETNS_OK ? netns_inode(fd) : 0;
 
-	return state == NETNS_GONE || state == NETNS_NOT_A_NETNS || (now && inode && now != inode);
+	if (state == NETNS_OK)
+		return identity && netns_inode(fd) && !netns_is(fd, identity);
+	return state == NETNS_GONE || state == NETNS_NOT_A_NETNS;
 }
 
 int netns_own_open(void)

@@ -23,14 +23,22 @@ int netns_try(const char *path, int *fd, struct err *e);
 /* Whether fd is the namespace this process is in; true when that cannot be told. */
 bool netns_is_own(int fd);
 
-/* The inode number behind an open namespace: its identity while it lives. */
+/* The inode number behind an open namespace: its identity while it lives. The next one may get it.
+ */
 uint64_t netns_inode(int fd);
+
+/* What no other namespace ever has: a hash of the boot and of the cookie that the kernel gives
+ * each, SO_NETNS_COOKIE (5.14), larger than any inode number. On older kernels, and when it cannot
+ * be had, the inode number; 0 when not even that. For records that outlive the namespace. */
+uint64_t netns_identity(int fd);
+/* Whether that was said of this namespace, now or, an inode number, by an older version. */
+bool netns_is(int fd, uint64_t identity);
 /* That of the namespace this process is in now. */
 uint64_t netns_own_inode(void);
 
-/* True when path is certainly not, right now, the network namespace with this inode (0: any). What
- * could not be looked at may be. */
-bool netns_is_another(const char *path, uint64_t inode);
+/* True when path is certainly not, right now, the network namespace with this identity (0: any).
+ * What could not be looked at may be. */
+bool netns_is_another(const char *path, uint64_t identity);
 
 /* Runs fn inside the namespace and returns to the own one. fn's return value is handed on; when
  * entering fails e is set and -1 returned; returning cannot fail without ending the process. */

@@ -200,8 +200,8 @@ static int look_for(void *arg, struct err *e)
 						"failed to look up link \"%s\"", look->ifname);
 }
 
-/* Whether the namespace has an interface of that name, the inode number of the namespace (0: there
- * is none); two calls that name one namespace differently take turns from here on. */
+/* Whether the namespace has an interface of that name, the identity of the namespace (0: there is
+ * none); two calls that name one namespace differently take turns from here on. */
 static int look_into(
 	const char *path, const char *ifname, int lock, struct attempt *out, struct err *e)
 {
@@ -213,7 +213,7 @@ static int look_into(
 	*out = (struct attempt){0};
 	if (ret <= 0)
 		return ret;
-	out->netns = (int64_t)netns_inode(fd);
+	out->netns = (int64_t)netns_identity(fd);
 	if (asprintf(&key, "netns %lld %s", (long long)out->netns, ifname) < 0) {
 		key = NULL;
 		return err_memory(e);

@@ -165,7 +165,7 @@ static json *attempt_object(const struct attempt *a)
 	json *o = json_new_object();
 
 	if (json_set(o, "occupied", json_new_bool(a->occupied)) ||
-		(a->netns >= 0 && json_set(o, "netnsInode", json_new_int(a->netns)))) {
+		(a->netns >= 0 && json_set(o, "netnsIdentity", json_new_int(a->netns)))) {
 		json_free(o);
 		return NULL;
 	}
@@ -287,7 +287,7 @@ static char *join_args(const json *list)
 
 static struct attempt read_attempt(const json *o)
 {
-	const json *netns = json_get(o, "netnsInode");
+	const json *netns = json_get(o, "netnsIdentity");
 
 	return (struct attempt){
 		.occupied = json_bool(json_get(o, "occupied")),

@@ -16,7 +16,7 @@
  * was there. libcni has no such key; it is gone when the ADD has its result. */
 struct attempt {
 	bool occupied; /* the namespace had an interface of that name */
-	int64_t netns; /* its inode number; 0: there was no namespace, -1: not known */
+	int64_t netns; /* its identity; 0: there was no namespace, -1: not known */
 };
 
 struct cache_entry {

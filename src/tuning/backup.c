@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/mac.h"
+#include "netlink/netns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,9 +98,9 @@ bool backup_is_rubbish(int ret)
 	return ret == -EBADMSG || ret == -ELOOP || ret == -ENXIO;
 }
 
-bool backup_is_of(const struct backup *b, uint64_t netns)
+bool backup_is_of(const struct backup *b, int netns)
 {
-	return !b->netns || (uint64_t)b->netns == netns;
+	return !b->netns || netns_is(netns, (uint64_t)b->netns);
 }
 
 /* Keys in the Go plugin's order, with its indentation of one space. */

@@ -17,7 +17,7 @@
 struct backup {
 	struct linkstate link;
 	const char *network; /* borrowed from doc; NULL: the Go plugin wrote it */
-	int64_t netns;       /* inode of the namespace the link is in; 0: likewise */
+	int64_t netns;       /* identity of the namespace the link is in; 0: likewise */
 	json *doc;
 	char *text; /* what was read, NULL: nothing */
 	size_t len;
@@ -45,10 +45,10 @@ int backup_read(int dir, const char *name, struct backup *b);
  * itself, a socket), and never will be: nothing can be learned from it, it may be removed. */
 bool backup_is_rubbish(int ret);
 
-/* Whether it may be about a link in the namespace with this inode. Container IDs and paths are used
+/* Whether it may be about a link in this namespace. Container IDs and paths are used
  * again; what a link had in one namespace is not what its like has in another. The Go plugin's does
  * not say. */
-bool backup_is_of(const struct backup *b, uint64_t netns);
+bool backup_is_of(const struct backup *b, int netns);
 
 /* Replaces dir/name, not flushed to the disk: a link does not survive a reboot. Returns 0 or
  * -errno. */

@@ -491,6 +491,31 @@ static void kernel_namespaces(struct nl *nl)
 	CHECK_INT(link_wait(nl, -1, "nosuch", is_up, 60, &l), -ENODEV);
 }
 
+/* One namespace after the other, until one has the inode number of the first (on most kernels the
+ * second or third does), a hundred at most: none has an identity that was there before. */
+static void kernel_identities(void)
+{
+	uint64_t seen[100], first = 0;
+	int home = netns_own_open(), n = 0;
+	bool again = false;
+
+	while (n < 100 && !again && !unshare(CLONE_NEWNET)) {
+		int fd = netns_own_open();
+
+		seen[n] = netns_identity(fd);
+		CHECK(netns_is(fd, seen[n]) && netns_is(fd, netns_inode(fd)));
+		for (int i = 0; i < n; i++)
+			CHECK(seen[i] != seen[n] && !netns_is(fd, seen[i]));
+		again = first == netns_inode(fd);
+		first = first ? first : netns_inode(fd);
+		n++;
+		CHECK(!setns(home, CLONE_NEWNET));
+		close(fd);
+	}
+	CHECK(n > 1 && seen[0] >> 60);
+	close(home);
+}
+
 static void with_kernel(void)
 {
 	autonl *nl = NULL;
@@ -510,6 +535,7 @@ static void with_kernel(void)
 	kernel_routes(nl, make_veth(nl, "a0", "b0"));
 	kernel_rules(nl);
 	kernel_namespaces(nl);
+	kernel_identities();
 }
 
 int main(void)
