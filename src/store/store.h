@@ -127,6 +127,7 @@ int store_gc(struct store *s, const struct holder *keep, size_t len, struct err 
 
 /* ---- indexes of stores that are gone (sweep.c) ---- */
 
-/* Removes the index files of stores that are not where they were. An index is a cache, so nobody is
- * hurt by a race with one that is made; best effort. */
+/* Removes index files of stores that are not where they were: of 64 files, where there are more
+ * from a random one on. An index is a cache, so nobody is hurt by a race with one that is made;
+ * best effort. */
 void store_sweep(const char *index_dir);

@@ -669,6 +669,40 @@ static void test_killed(void)
 	}
 }
 
+/* --- indexes of stores that are gone --- */
+
+static size_t index_files(void)
+{
+	autoclose int dir = open(index_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autonames names = {0};
+
+	CHECK(!file_names(dir, &names));
+	return names.len;
+}
+
+/* As many networks came and went as nobody should have to wait for: each call does its share. */
+static void test_sweep(void)
+{
+	char name[PATH_MAX + 32];
+	size_t before, calls = 0;
+
+	snprintf(index_dir, sizeof(index_dir), "%s/sweep", root);
+	CHECK(!file_mkdirs(index_dir, 0755));
+	for (int i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "%s/1-%x.index", index_dir, i);
+		close(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	}
+	for (before = index_files(); before && calls < 10; calls++) {
+		size_t left;
+
+		store_sweep(index_dir);
+		left = index_files();
+		CHECK(left < before && before - left <= 64);
+		before = left;
+	}
+	CHECK_INT(before, 0);
+}
+
 static void remove_all(void)
 {
 	char command[PATH_MAX];
@@ -699,6 +733,7 @@ int main(void)
 	test_no_index();
 	test_parallel();
 	test_killed();
+	test_sweep();
 	remove_all();
 	return check_done();
 }
