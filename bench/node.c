@@ -45,6 +45,8 @@ const struct list lists[] = {
 	{"dummy", "[{\"type\": \"dummy\", " IPAM("10.4.0.0/16") "}]"},
 	{"static", "[{\"type\": \"static\", \"ipam\": {\"type\": \"static\", \"addresses\":"
 		   " [{\"address\": \"10.5.0.5/16\", \"gateway\": \"10.5.0.1\"}]}}]"},
+	{"vlan", "[{\"type\": \"vlan\", \"master\": \"m0\", \"vlanId\": 7, " IPAM(
+			 "10.7.0.0/16") "}]"},
 	{"macvlan", "[{\"type\": \"macvlan\", \"master\": \"m0\", " IPAM("10.6.0.0/16") "}]"},
 	{"ipvlan", "[{\"type\": \"ipvlan\", \"master\": \"m0\", " IPAM("10.7.0.0/16") "}]"},
 };

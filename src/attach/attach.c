@@ -416,7 +416,7 @@ static int check_kernel(const struct attach *a, struct err *e)
 	if (!ret)
 		return err_set(e, ERR_NOT_AVAILABLE,
 			"%s is not available: the kernel lacks links of kind %s (module %s)",
-			a->req->applet->name, kind->name, kind->name);
+			a->req->applet->name, kind->name, kind_module(kind));
 	return ret < 0 ? err_sys(e, -ret, ERR_SYSTEM, "failed to ask for links of kind %s",
 				 kind->name)
 		       : 0;

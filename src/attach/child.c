@@ -113,7 +113,7 @@ static int not_created(const struct attach *a, int ret, const char *ext, struct 
 	if (ret == -EOPNOTSUPP)
 		return err_kernel(e, -ret, ext, ERR_SYSTEM,
 			"failed to create %s: link \"%s\": the kernel lacks the kind (module %s)",
-			kind, name, kind);
+			kind, name, kind_module(a->type->kind));
 	err_kernel(e, -ret, ext, ERR_SYSTEM, "failed to create %s: link \"%s\"", kind, name);
 	return tell_holder(a, ret, e);
 }

@@ -144,6 +144,35 @@ int reach_upper_in(struct nl *nl, const struct link_kind *kind, uint32_t index, 
 	return link_each_in(nl, NULL, kind, data, visit, &v);
 }
 
+struct vlan_search {
+	struct search upper;
+	uint16_t id;
+	struct vlan_data now;
+};
+
+static int is_vlan_upper(const struct reached *r, void *arg)
+{
+	struct vlan_search *s = arg;
+
+	return s->now.id == s->id ? is_upper(r, &s->upper) : 0;
+}
+
+int reach_vlan(struct nl *host, uint32_t index, uint16_t id, struct reached *out)
+{
+	struct vlan_search s = {.upper = {index, out}, .id = id};
+	int ret = each_reached(host, &kind_vlan, &s.now, is_vlan_upper, &s);
+
+	return ret == 1 ? is_on_host(host, out) : ret;
+}
+
+int reach_vlan_in(struct nl *nl, uint32_t index, uint16_t id, struct reached *out)
+{
+	struct vlan_search s = {.upper = {index, out}, .id = id};
+	struct visit v = {.now.is_host = true, .fn = is_vlan_upper, .arg = &s};
+
+	return link_each_in(nl, NULL, &kind_vlan, &s.now, visit, &v);
+}
+
 const char *reach_owner(const struct link *l, char out[static REACH_OWNER])
 {
 	struct owner_ref ref;

@@ -27,6 +27,10 @@ int reach_upper(struct nl *host, const struct link_kind *kind, uint32_t index, s
 int reach_upper_in(struct nl *nl, const struct link_kind *kind, uint32_t index, struct reached *out,
 	void *data);
 
+/* Both for the VLAN link of that ID. */
+int reach_vlan(struct nl *host, uint32_t index, uint16_t id, struct reached *out);
+int reach_vlan_in(struct nl *nl, uint32_t index, uint16_t id, struct reached *out);
+
 /* Whose a link is, for messages: its mark in words, or its name. */
 #define REACH_OWNER LINK_ALIAS
 const char *reach_owner(const struct link *l, char out[static REACH_OWNER]);

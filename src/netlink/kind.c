@@ -114,7 +114,8 @@ static void read_vlan(const struct nlattr *const *a, void *data)
 	};
 }
 
-const struct link_kind kind_vlan = {.name = "vlan", .put = put_vlan, .read = read_vlan};
+const struct link_kind kind_vlan = {
+	.name = "vlan", .put = put_vlan, .read = read_vlan, .module = "8021q"};
 
 /* ---- vrf ---- */
 

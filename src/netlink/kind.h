@@ -19,7 +19,14 @@ struct link_kind {
 	void (*put)(struct nl_req *req, const void *data);
 	/* Fills in the structure from what the kernel says of a link; NULL: nothing to read. */
 	void (*read)(const struct nlattr *const *a, void *data);
+	const char *module; /* that has it, where that is called otherwise; NULL: as the kind */
 };
+
+/* For messages: what to load for it. */
+static inline const char *kind_module(const struct link_kind *kind)
+{
+	return kind->module ? kind->module : kind->name;
+}
 
 extern const struct link_kind kind_dummy; /* no data */
 extern const struct link_kind kind_ifb;   /* no data */

@@ -138,6 +138,17 @@ static char *ipvlan_own(const struct container *c)
 	return own;
 }
 
+/* A VLAN has room for one container. */
+static char *vlan_own(const struct container *c)
+{
+	char *addresses = ipam(c),
+	     *own = format("{\"type\":\"vlan\",\"master\":\"m0\",\"vlanId\":%u,%s",
+		     c->number % 4094 + 1, addresses);
+
+	free(addresses);
+	return own;
+}
+
 const struct plugin plugins[PLUGINS] = {
 	{"bridge", NULL, "eth0", .first = true, .result = true, .gc = true, .links = true,
 		.remains = true, .own = bridge_own},
@@ -158,6 +169,8 @@ const struct plugin plugins[PLUGINS] = {
 		.result = true, .gc = true, .links = true, .own = macvlan_own},
 	{"ipvlan", "ipvlannet", "eth0", .kind = "ipvlan", .master = true, .first = true,
 		.result = true, .gc = true, .links = true, .own = ipvlan_own},
+	{"vlan", "vlannet", "eth0", .kind = "vlan id 5", .master = true, .first = true,
+		.result = true, .gc = true, .links = true, .own = vlan_own},
 	{"cnitool", NULL, "eth0", .result = true, .gc = true, .links = true, .remains = true},
 };
 

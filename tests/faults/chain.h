@@ -16,6 +16,7 @@ enum {
 	STATIC,
 	MACVLAN,
 	IPVLAN,
+	VLAN,
 	CNITOOL,
 	PLUGINS
 };
@@ -29,13 +30,14 @@ struct plugin {
 	const char *type;    /* and the file's name */
 	const char *network; /* of those that are a list by themselves */
 	const char *ifname;
-	const char *kind; /* of a link that not every kernel can make; NULL: any can */
-	bool master;      /* it puts its link on one of the node: m0 */
-	bool first;       /* of its list: an ADD has no prevResult */
-	bool result;      /* what it prints is what CHECK and DEL are given */
-	bool gc;          /* it knows GC */
-	bool links;       /* makes links, which take long to go: each point has a node of its own */
-	bool remains;     /* something shared stays after the last DEL, until a GC */
+	const char
+		*kind; /* of a link that not every kernel can make, as ip is told it; NULL: any */
+	bool master;   /* it puts its link on one of the node: m0 */
+	bool first;    /* of its list: an ADD has no prevResult */
+	bool result;   /* what it prints is what CHECK and DEL are given */
+	bool gc;       /* it knows GC */
+	bool links;    /* makes links, which take long to go: each point has a node of its own */
+	bool remains;  /* something shared stays after the last DEL, until a GC */
 
 	/* Its own object, without the closing brace; one capability's argument as the runtime gives
 	 * it, or NULL. Owned by the caller. */

@@ -31,6 +31,7 @@ declare -gA CONFS=(
 	[ptp]="\"name\":\"net\",\"type\":\"ptp\",\"ipMasq\":true,\"ipam\":$IPAM"
 	[static]="\"name\":\"net\",\"type\":\"bridge\",\"ipam\":{\"type\":\"static\",\"addresses\":[{\"address\":\"10.1.0.2/24\",\"gateway\":\"10.1.0.1\"}]}"
 	[tap]="\"name\":\"net\",\"type\":\"tap\",\"ipam\":$IPAM"
+	[vlan]="\"name\":\"net\",\"type\":\"vlan\",\"master\":\"m0\",\"vlanId\":10,\"linkInContainer\":true,\"ipam\":$IPAM"
 	[tuning]="\"name\":\"net\",\"type\":\"tuning\",\"mac\":\"02:00:00:00:00:09\",\"prevResult\":$PREV"
 )
 PLUGINS=$(for p in "${!CONFS[@]}"; do [ ! -e "$CNI_PLUGIN_DIR/$p" ] || echo "$p"; done | sort)
