@@ -91,13 +91,43 @@ static int find_marked(struct nl *rt, const char *name, struct link *out)
 	return ret == -EINVAL ? -ENODEV : ret;
 }
 
+/* A network may have more than one link, such as two bridges: then the others' marks are numbered.
+ * More than so many are known to the table only. */
+#define NETWORK_MARKS 4
+
+static const char *numbered(const char *mark, int i, char out[static LOCALNET_MARK])
+{
+	if (!i)
+		return mark;
+	/* Networks are named in fewer digits than attachments: there is room. */
+	snprintf(out, LOCALNET_MARK, "%.*s-%d", (int)(sizeof(MARK) - 1 + OWNER_NET), mark, i);
+	return out;
+}
+
+/* Gives it to the link unless that has it: 0, -EEXIST when another one has it, or another -errno.
+ */
+static int mark_as(struct nl *rt, const struct localnet *l, const char *mark)
+{
+	struct link holder;
+	int ret = find_marked(rt, mark, &holder);
+
+	if (ret == -ENODEV) {
+		ret = altname_add(rt, l->index, mark);
+		if (ret != -EEXIST)
+			return ret;
+		/* Somebody was faster. */
+		ret = find_marked(rt, mark, &holder);
+	}
+	return ret ? ret : holder.index == l->index ? 0 : -EEXIST;
+}
+
 static int mark(struct nl *rt, const struct localnet *l)
 {
-	struct link other;
-	int ret = find_marked(rt, l->mark, &other);
+	char name[LOCALNET_MARK];
+	int ret = -EEXIST;
 
-	if (ret == -ENODEV)
-		ret = altname_add(rt, l->index, l->mark);
+	for (int i = 0; i < (l->alone ? 1 : NETWORK_MARKS) && ret == -EEXIST; i++)
+		ret = mark_as(rt, l, numbered(l->mark, i, name));
 	return ret == -EEXIST || ret == -EOPNOTSUPP || ret == -EINVAL || ret == -ENODEV ? 0 : ret;
 }
 
@@ -284,15 +314,11 @@ void localnet_forget(struct nft *n, struct nl *rt, const char *hash)
 	nft_commit(n, NULL);
 }
 
-/* What the mark of the network tells of, after the table went in some other way. */
-static int forget_network(struct nft *n, struct nl *rt, const char *net)
+static int forget_link(struct nft *n, struct nl *rt, const char *mark)
 {
-	char name[LOCALNET_MARK];
 	struct link link;
-	int ret;
+	int ret = find_marked(rt, mark, &link);
 
-	snprintf(name, sizeof(name), MARK "%s", net);
-	ret = find_marked(rt, name, &link);
 	if (ret)
 		return ret == -ENODEV ? 0 : ret;
 	ret = write_setting(link.name, "0");
@@ -302,6 +328,21 @@ static int forget_network(struct nft *n, struct nl *rt, const char *net)
 		unmark(rt, link.name);
 	restore_if_table(n, link.name);
 	return 0;
+}
+
+/* What the marks of the network tell of, after the table went in some other way. */
+static int forget_network(struct nft *n, struct nl *rt, const char *net)
+{
+	char mark[LOCALNET_MARK], name[LOCALNET_MARK];
+	int ret = 0;
+
+	snprintf(mark, sizeof(mark), MARK "%s", net);
+	for (int i = 0; i < NETWORK_MARKS; i++) {
+		int one = forget_link(n, rt, numbered(mark, i, name));
+
+		ret = one ? one : ret;
+	}
+	return ret;
 }
 
 struct devs {

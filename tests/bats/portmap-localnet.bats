@@ -127,6 +127,25 @@ bare='{"cniVersion":"1.1.0","name":"net1","type":"portmap"}'
 	nothing_left cni0 va vb vx
 }
 
+@test "the same where a network has two bridges" {
+	only_cnibox "Go leaves the sysctl"
+	topology
+	host sh -c 'ip link add cni1 type bridge && ip link set cni1 up && ip addr add 10.44.0.1/24 dev cni1'
+	netns c
+	other=$(conf c 9 "8081:80" | jq '.prevResult.ips = [{address: "10.44.0.9/24", interface: 1}]')
+	for flush in true "nft flush ruleset"; do
+		add a 2 "8080:80"
+		ok ADD portmap c <<<"$other"
+		same "after ADD" 1 "$(localnet cni1)"
+		host $flush
+		ok DEL portmap a <<<"$bare"
+		ok DEL portmap c <<<"$bare"
+		same "the first one after DEL, $flush" 0 "$(localnet)"
+		same "the second one after DEL, $flush" 0 "$(localnet cni1)"
+	done
+	host_is '[.[].altnames // [] | .[]]' '[]' ip -j link show
+}
+
 @test "the same on a link of one container" {
 	only_cnibox "Go leaves the sysctl"
 	topology
