@@ -1,5 +1,7 @@
 #include "store/watch.h"
 
+#include "base/cleanup.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <time.h>
@@ -22,7 +24,8 @@ static void drain(struct watch *w)
 	int sig;
 
 	watched_signals(&set);
-	while ((sig = sigtimedwait(&set, NULL, &now)) > 0 || errno == EINTR) {
+	/* It does not wait, so nothing can interrupt it. */
+	while ((sig = sigtimedwait(&set, NULL, &now)) > 0) {
 		if (sig == WATCH_SIGNAL)
 			w->due--;
 		else if (sig == SIGIO)
@@ -71,11 +74,19 @@ bool watch_is_ours(struct watch *w)
 
 void watch_end(struct watch *w, int dir)
 {
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	const int signals[] = {WATCH_SIGNAL, SIGIO};
+	struct sigaction before;
+
 	if (!w->on)
 		return;
 	fcntl(dir, F_NOTIFY, 0);
-	/* A signal that came until then would end the process when it is let through. */
-	drain(w);
+	/* What came until then would end the process when it is let through; ignoring it drops it.
+	 */
+	for (size_t i = 0; i < array_len(signals); i++) {
+		sigaction(signals[i], &ignore, &before);
+		sigaction(signals[i], &before, NULL);
+	}
 	sigprocmask(SIG_SETMASK, &w->mask, NULL);
 	*w = (struct watch){0};
 }
