@@ -1,6 +1,7 @@
 #include "runtime/attachment.h"
 
 #include "base/cleanup.h"
+#include "base/mac.h"
 #include "cni/names.h"
 #include "netlink/link.h"
 #include "netlink/netns.h"
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- the cache ---- */
 
@@ -121,8 +123,28 @@ static bool may_have_made(const struct attempt *a, const char *netns)
 	return a->netns < 0 || !netns_is_another(netns, (uint64_t)a->netns);
 }
 
+/* Whether the interface in that namespace is surely not the one of the result: a namespace that
+ * came to the path later has one of its own, with another MAC address. */
+static bool is_anothers(const struct result *r, const char *netns, const char *ifname)
+{
+	const struct iface *ours = NULL;
+	autoclose int fd = -1;
+	autoerr ignored = {0};
+	autonl *nl = NULL;
+	char mac[MAC_STRLEN];
+	struct link l;
+
+	for (size_t i = 0; i < r->ifaces_len; i++)
+		if (r->ifaces[i].sandbox && !strcmp(r->ifaces[i].name, ifname))
+			ours = &r->ifaces[i];
+	if (!ours || !ours->mac || netns_open(netns, &fd, NULL) != NETNS_OK ||
+		netns_nl_open(fd, &nl, NETLINK_ROUTE, &ignored) || link_get(nl, ifname, &l))
+		return false;
+	return strcasecmp(ours->mac, mac_format(l.mac, mac)) != 0;
+}
+
 static int del_entry(const struct runtime *rt, const struct cache_entry *entry,
-	const struct conflist *l, struct err *e)
+	const struct conflist *l, bool careful, struct err *e)
 {
 	struct attach a = attach_of_entry(rt, entry);
 	autoresult r = {0};
@@ -134,6 +156,8 @@ static int del_entry(const struct runtime *rt, const struct cache_entry *entry,
 		a.netns = "";
 	/* A result that cannot be read does not keep an attachment alive. */
 	cached_result(entry, l, &r, &have, &unusable);
+	if (careful && have && is_anothers(&r, a.netns, a.ifname))
+		a.netns = "";
 	if (list_del(l, &a, have ? &r : NULL, e))
 		return -1;
 	return cache_remove(rt->cache_dir, l->name, a.id, a.ifname, e);
@@ -156,15 +180,16 @@ int attachment_del(const struct runtime *rt, const char *network, struct err *e)
 	if (unusable < 0 || (unusable && conflist_find(&l, rt->conf_dir, network, rt->remarks, e)))
 		return -1;
 	if (!found)
-		return del_entry(rt, &entry, &l, e);
+		return del_entry(rt, &entry, &l, false, e);
 	if (list_del(&l, &rt->attach, NULL, e))
 		return -1;
 	/* A torn entry goes with the attachment; somebody else's stays. */
 	return why.code == ERR_CONFLICT ? 0 : remove_entry(rt, network, e);
 }
 
-/* DEL of an attachment for its own sake: with its arguments, not with those of this call. `l` is
- * for one whose entry has no configuration that could be used. */
+/* DEL of an attachment for its own sake: with its arguments, not with those of this call, and
+ * carefully: nobody has said that what is there now is meant. `l` is for one whose entry has no
+ * configuration that could be used. */
 static int del_stale(const struct runtime *rt, const struct cache_entry *entry,
 	const struct conflist *l, struct err *e)
 {
@@ -174,7 +199,7 @@ static int del_stale(const struct runtime *rt, const struct cache_entry *entry,
 
 	none.attach.netns = none.attach.args = "";
 	none.attach.cap_args = NULL;
-	return unusable < 0 ? -1 : del_entry(&none, entry, unusable ? l : &own, e);
+	return unusable < 0 ? -1 : del_entry(&none, entry, unusable ? l : &own, true, e);
 }
 
 /* ---- add ---- */

@@ -295,3 +295,23 @@ other_network() {
 	inside c1 ip link show eth0
 	same "leases" 1 "$(host sh -c 'ls /var/lib/cni/networks/n/10.* | wc -l')"
 }
+
+# made_anew: the namespace of an attachment goes, and one comes to its path that has an eth0 of its own.
+made_anew() {
+	list n "$bridge"
+	netns c1
+	works add n /run/netns/c1
+	host ip netns del c1
+	foreign c1
+	works gc --all n
+	untouched c1
+	no_entry
+	no_lease
+}
+@test "gc of an attachment whose namespace was made anew leaves the interface that is there now" {
+	need_applet bridge host-local
+	made_anew
+	host sh -c 'ip netns del c1; rm -rf /var/lib/cni/*'
+	with_go
+	made_anew
+}

@@ -496,7 +496,7 @@ static void call_with_others(int at, const char *name, const char *text)
 
 static void test_others_meanwhile(void)
 {
-	char name[16];
+	char name[24];
 
 	for (int at = 0; at < 4; at++) {
 		snprintf(name, sizeof(name), "meanwhile%d", at);
