@@ -49,6 +49,9 @@ const struct list lists[] = {
 			 "10.7.0.0/16") "}]"},
 	{"macvlan", "[{\"type\": \"macvlan\", \"master\": \"m0\", " IPAM("10.6.0.0/16") "}]"},
 	{"ipvlan", "[{\"type\": \"ipvlan\", \"master\": \"m0\", " IPAM("10.7.0.0/16") "}]"},
+	{"host-device",
+		"[{\"type\": \"host-device\", \"device\": \"d0\", " IPAM("10.8.0.0/16") "}]"},
+	{"tap", "[{\"type\": \"tap\", " IPAM("10.9.0.0/16") "}]"},
 };
 const int list_count = sizeof(lists) / sizeof(*lists);
 
@@ -274,6 +277,9 @@ static void make_node(const char *store)
 	/* The network's cable. */
 	if (system("ip link add m0 up type veth peer name m1 && ip link set m1 up"))
 		die("m0");
+	/* For host-device. */
+	if (system("ip link add d0 type veth peer name d1"))
+		die("d0");
 }
 
 static void serve(const struct side *s, int sock, const char *store)

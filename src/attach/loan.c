@@ -161,6 +161,12 @@ static int set_marks(struct nl *nl, const struct owner *owner, uint32_t index, c
 
 /* ---- bringing back ---- */
 
+/* What a driver refuses it will refuse the next time, too. */
+static bool may_work_later(int ret)
+{
+	return err_is_passing(-ret) || ret == -EPERM;
+}
+
 /* Whoever has the name on the host now keeps it. */
 static int need_name(
 	struct nl *host, const struct link *l, const struct was *w, bool inside, struct err *e)
@@ -200,7 +206,7 @@ static int put_right(struct nl *nl, const struct link *l, const struct was *w)
 		link_put(&req, &(struct link_set){.index = l->index, .mac = w->mac});
 	link_put(&req, &(struct link_set){.index = l->index, .rename = w->name});
 	ret = nl_ack(nl, &req, NULL, 0, NULL);
-	return err_is_passing(-ret) ? ret : 0;
+	return may_work_later(ret) ? ret : 0;
 }
 
 /* Its name, and by the same message its namespace. The alias of one that was not moved out is
@@ -236,7 +242,7 @@ static int finish(struct nl *host, const struct was *w)
 					       .flags_set = w->flags & FLAGS,
 					       .flags_clear = ~w->flags & FLAGS,
 				       });
-		ret = err_is_passing(-ret) ? ret : 0;
+		ret = may_work_later(ret) ? ret : 0;
 	}
 	return ret ? ret : strip(host, l.index);
 }
@@ -272,6 +278,13 @@ static int bring_back_marked(struct nl *nl, struct nl *host, const struct link *
 		return 0;
 	if (ret)
 		return err_sys(e, -ret, ERR_SYSTEM, "failed to look up link \"%s\"", l->name);
+	/* A mark without a record is from before the move, or the last that is left of a return. */
+	if (nl == host && m.len && !*m.was.name)
+		ret = strip(host, l->index);
+	if (ret && ret != -ENODEV)
+		return err_sys(e, -ret, ERR_SYSTEM, "failed to unmark link \"%s\"", l->name);
+	if (nl == host && m.len && !*m.was.name)
+		return 0;
 	choose_was(l, &m, &w);
 	return bring_back(nl, host, l, &w, e);
 }
@@ -577,11 +590,15 @@ static void collect_in(struct nl *nl, struct nl *host, const struct request *req
 
 	if (ret)
 		err_sys(e, -ret, ERR_SYSTEM, "failed to list links");
-	for (size_t i = 0; !ret && i < s.len; i++) {
+	for (size_t i = 0; i < s.len; i++) {
 		autoerr part = {0};
 
-		if (!link_get_index(nl, s.list[i], &l) && bring_back_marked(nl, host, &l, &part))
-			err_merge(e, &part);
+		ret = link_get_index(nl, s.list[i], &l);
+		if (ret && ret != -ENODEV)
+			err_sys(&part, -ret, ERR_SYSTEM, "failed to look up link %u", s.list[i]);
+		if (!ret)
+			bring_back_marked(nl, host, &l, &part);
+		err_merge(e, &part);
 	}
 	free(s.list);
 }
@@ -595,25 +612,42 @@ static void collect_named(const char *name, struct nl *host, const struct reques
 	autoerr part = {0};
 	autonl *nl = NULL;
 
+	uint64_t here = netns_own_inode(), there;
+	enum netns_state state;
+
 	snprintf(path, sizeof(path), NAMED "/%s", name);
-	if (netns_open(path, &fd, NULL) != NETNS_OK || netns_is_own(fd))
+	state = netns_open(path, &fd, &part);
+	if (state == NETNS_GONE || state == NETNS_NOT_A_NETNS)
 		return;
-	if (netns_nl_open(fd, &nl, NETLINK_ROUTE, &part))
-		err_merge(e, &part);
-	else
-		collect_in(nl, host, req, valid, e);
+	there = state == NETNS_OK ? netns_inode(fd) : 0;
+	if (state == NETNS_OK && (!here || !there))
+		err_set(&part, ERR_INVALID_NETNS, "failed to look at netns \"%s\"", path);
+	if (!part.set && here == there)
+		return;
+	if (!part.set && !netns_nl_open(fd, &nl, NETLINK_ROUTE, &part))
+		collect_in(nl, host, req, valid, &part);
+	err_merge(e, &part);
+}
+
+/* That there is no such folder is fine. */
+static int list_named(struct file_names *names, struct err *e)
+{
+	autoclose int dir = open(NAMED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int ret = dir < 0 ? -errno : file_names(dir, names);
+
+	return ret && ret != -ENOENT
+		       ? err_sys(e, -ret, ERR_IO, "failed to list the namespaces in " NAMED)
+		       : 0;
 }
 
 int loan_collect(const struct request *req, const struct valid_set *valid, struct err *e)
 {
-	autoclose int dir = open(NAMED, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	autonames names = {0};
 	autonl *host = NULL;
 
 	if (nl_open(&host, NETLINK_ROUTE, e))
 		return -1;
-	if (dir >= 0)
-		file_names(dir, &names);
+	list_named(&names, e);
 	for (size_t i = 0; i < names.len; i++)
 		collect_named(names.list[i], host, req, valid, e);
 	collect_in(host, host, req, valid, e);

@@ -50,6 +50,8 @@ static void new_node(struct stage *s)
 	write_conflist(&s->c1);
 	if (plugins[s->lane->plugin].master)
 		node_master();
+	if (plugins[s->lane->plugin].devices)
+		node_devices();
 }
 
 static enum outcome one_point(struct stage *s, struct progress *p)
@@ -261,10 +263,13 @@ static void plan(void)
 			absent[absent_len++] = plugins[p].kind;
 			continue;
 		}
+		/* A virtual device ends with the namespace it was taken to. */
+		bool gone = opt.gone && !plugins[p].devices;
+
 		for (int i = 0; i < 3; i++) {
 			if (!plugins[p].gc && i == 2)
 				continue;
-			for (enum recovery r = BY_DEL; r <= (opt.gone ? BY_GC_GONE : BY_GC); r++)
+			for (enum recovery r = BY_DEL; r <= (gone ? BY_GC_GONE : BY_GC); r++)
 				if (plugins[p].gc || r == BY_DEL)
 					add_lane(KILL, v[i], p, r, false);
 		}

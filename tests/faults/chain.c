@@ -149,6 +149,23 @@ static char *vlan_own(const struct container *c)
 	return own;
 }
 
+static char *hostdev_own(const struct container *c)
+{
+	char *addresses = ipam(c),
+	     *own = format("{\"type\":\"host-device\",\"device\":\"d%u\",%s", c->number, addresses);
+
+	free(addresses);
+	return own;
+}
+
+static char *tap_own(const struct container *c)
+{
+	char *addresses = ipam(c), *own = format("{\"type\":\"tap\",\"mtu\":1400,%s", addresses);
+
+	free(addresses);
+	return own;
+}
+
 const struct plugin plugins[PLUGINS] = {
 	{"bridge", NULL, "eth0", .first = true, .result = true, .gc = true, .links = true,
 		.remains = true, .own = bridge_own},
@@ -171,6 +188,9 @@ const struct plugin plugins[PLUGINS] = {
 		.result = true, .gc = true, .links = true, .own = ipvlan_own},
 	{"vlan", "vlannet", "eth0", .kind = "vlan id 5", .master = true, .first = true,
 		.result = true, .gc = true, .links = true, .own = vlan_own},
+	{"host-device", "devnet", "eth0", .devices = true, .first = true, .result = true,
+		.gc = true, .links = true, .own = hostdev_own},
+	{"tap", "tapnet", "eth0", .first = true, .result = true, .links = true, .own = tap_own},
 	{"cnitool", NULL, "eth0", .result = true, .gc = true, .links = true, .remains = true},
 };
 

@@ -17,6 +17,8 @@ enum {
 	MACVLAN,
 	IPVLAN,
 	VLAN,
+	HOSTDEV,
+	TAP,
 	CNITOOL,
 	PLUGINS
 };
@@ -33,6 +35,7 @@ struct plugin {
 	const char
 		*kind; /* of a link that not every kernel can make, as ip is told it; NULL: any */
 	bool master;   /* it puts its link on one of the node: m0 */
+	bool devices;  /* it takes links of the node: d1 for container 1 */
 	bool first;    /* of its list: an ADD has no prevResult */
 	bool result;   /* what it prints is what CHECK and DEL are given */
 	bool gc;       /* it knows GC */

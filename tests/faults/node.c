@@ -151,6 +151,14 @@ void node_master(void)
 		die("m0");
 }
 
+void node_devices(void)
+{
+	if (system("for n in 1 2; do ip link add d$n mtu 1400 address 02:00:00:00:0d:0$n "
+		   "type veth peer name p$n address 02:00:00:00:0e:0$n && "
+		   "ip link set p$n up && ip link set d$n up alias device$n || exit; done") != 0)
+		die("d1");
+}
+
 void node_set(const char *name, const char *path, const char *value)
 {
 	char full[128];
@@ -264,6 +272,21 @@ static void kind_of(const struct nlattr *info, const char **kind)
 						      IFLA_INFO_KIND) *kind = mnl_attr_get_str(a);
 }
 
+/* Those that are ours: a mark that stays is as bad as a link that does. */
+static void add_altnames(struct view *v)
+{
+	const struct nlattr *a;
+
+	if (!v->attr[IFLA_PROP_LIST])
+		return;
+	mnl_attr_for_each_nested(a, v->attr[IFLA_PROP_LIST])
+	{
+		if (mnl_attr_get_type(a) == IFLA_ALT_IFNAME && !strncmp(text(a), "cnibox", 6))
+			LINE(v->lines, "%saltname %s %s", v->where, text(v->attr[IFLA_IFNAME]),
+				text(a));
+	}
+}
+
 static int on_link(const struct nlmsghdr *m, void *arg)
 {
 	const struct ifinfomsg *i = mnl_nlmsg_get_payload(m);
@@ -284,6 +307,7 @@ static int on_link(const struct nlmsghdr *m, void *arg)
 		v->where, text(v->attr[IFLA_IFNAME]), kind, i->ifi_flags & IFF_UP ? "up" : "down",
 		number(v->attr[IFLA_MTU]), master, text(v->attr[IFLA_IFALIAS]), mac[0], mac[1],
 		mac[2], mac[3], mac[4], mac[5], number(v->attr[IFLA_PROMISCUITY]));
+	add_altnames(v);
 	return MNL_CB_OK;
 }
 

@@ -14,6 +14,9 @@ void node_netns_gone(const char *name);
 /* Makes a link m0, for others to be put on, up. */
 void node_master(void);
 
+/* Makes links that may be taken: d1 and d2, up, each with an alias. */
+void node_devices(void);
+
 /* Writes a setting below /proc/sys in namespace NAME. */
 void node_set(const char *name, const char *path, const char *value);
 
