@@ -51,6 +51,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 	(void)argc;
 	(void)argv;
+	fuzz_keep_signals();
 	must(unshare(CLONE_NEWNS | CLONE_NEWNET), "unshare");
 	must(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), "/");
 	if (out)
