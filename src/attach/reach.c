@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>

@@ -16,7 +16,7 @@ int tun_available(void)
 	return fd < 0 ? -errno : 0;
 }
 
-static int set_id(int fd, unsigned long request, int64_t id)
+static int set_id(int fd, int request, int64_t id)
 {
 	return id >= 0 && ioctl(fd, request, (unsigned long)id) < 0 ? -errno : 0;
 }
