@@ -147,7 +147,7 @@ static int program(int argc, char **argv)
 	int fd;
 
 	if (argc != 6 || strcmp(argv[1], "make") != 0)
-		return EINVAL;
+		return -1;
 	s.name = argv[2];
 	s.multi_queue = !strcmp(argv[3], "multi");
 	s.owner = strtoll(argv[4], NULL, 10);

@@ -45,7 +45,8 @@ struct applet {
 
 	/* A program of its own, beside the plugin (dhcp is its own daemon) or instead of one
 	 * (APPLET_TOOL, which has nothing else): it runs when the applet is called with arguments
-	 * and without CNI_COMMAND. NULL: none. Returns the exit status. */
+	 * and without CNI_COMMAND. NULL: none. Returns the exit status, or -1 for arguments that
+	 * are none of its own: the applet then says what it is. */
 	int (*program)(int argc, char **argv);
 };
 

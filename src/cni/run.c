@@ -423,9 +423,13 @@ static int run_plugin(const struct applet *a)
 
 int run_applet(const struct applet *a, int argc, char **argv)
 {
+	int status = -1;
+
+	if (!applet_is_plugin(a))
+		return a->program(argc, argv);
 	/* `dhcp daemon`: arguments are for a person's program, a command in the environment is for
 	 * a plugin. */
-	bool as_program = a->program && argc > 1 && !*env("CNI_COMMAND");
-
-	return as_program || !applet_is_plugin(a) ? a->program(argc, argv) : run_plugin(a);
+	if (a->program && argc > 1 && !*env("CNI_COMMAND"))
+		status = a->program(argc, argv);
+	return status < 0 ? run_plugin(a) : status;
 }

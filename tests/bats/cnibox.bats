@@ -176,5 +176,5 @@ fine() {
 	libs=$(ldd "$BOX" | awk '{print $1}' | grep -Ev 'linux-vdso|ld-linux|ld-musl|libc\.|libmnl\.|libjansson\.|libm\.' || :)
 	same "other libraries" '' "$libs"
 	strip -o "$T/stripped" "$BOX"
-	[ "$(stat -c %s "$T/stripped")" -lt 307200 ]
+	[ "$(stat -c %s "$T/stripped")" -lt 327680 ]
 }
