@@ -115,13 +115,13 @@ static int read_marks(struct nl *nl, uint32_t index, struct marks *m)
 /* Without a record the alias says what it was called, as for the Go plugin. */
 static void choose_was(const struct link *l, const struct marks *m, struct was *w)
 {
+	const char *name = is_link_name(l->alias) ? l->alias : l->name;
+
 	*w = m->was;
 	if (*w->name)
 		return;
 	*w = (struct was){0};
-	memcpy(w->name, l->name, sizeof(w->name));
-	if (is_link_name(l->alias))
-		snprintf(w->name, sizeof(w->name), "%s", l->alias);
+	memcpy(w->name, name, strnlen(name, sizeof(w->name) - 1));
 }
 
 static int find_marked(struct nl *nl, const struct owner *owner, struct link *l)
