@@ -1,40 +1,7 @@
 # bridge beside others: living attachments, bridges, addresses and names that are not this ADD's to
 # change, and what a result has to tell about the links it made.
 
-load helpers
-
-setup() {
-	need_applet bridge host-local
-	sandbox
-}
-teardown() { sandbox_end; }
-
-# l2 [KEYS], l3 [KEYS], dual [KEYS]: as in bridge.bats.
-l2() {
-	jq -nc --argjson keys "${1:-"{}"}" --arg v "${VERSION-1.0.0}" \
-		'{cniVersion: $v, name: "net1", type: "bridge", bridge: "br0"} * $keys'
-}
-l3() {
-	l2 "$(jq -nc --argjson keys "${1:-"{}"}" \
-		'{ipam: {type: "host-local", subnet: "10.1.0.0/24"}} * $keys')"
-}
-dual() {
-	l2 "$(jq -nc --argjson keys "${1:-"{}"}" '{ipam: {type: "host-local",
-		ranges: [[{subnet: "10.1.0.0/24"}], [{subnet: "fd00:1::/64"}]]}} * $keys')"
-}
-
-# add ID CONFIG: the namespace and the ADD; sets port and keeps the result.
-add() {
-	host test -e "/run/netns/$1" || netns "$1"
-	ok ADD bridge "$1" <<<"$2"
-	port=$(jq -r '.interfaces[1].name' <<<"$output")
-	printf '%s' "$output" >"$T/result-$1"
-}
-check() { ok CHECK bridge "$2" <<<"$(jq -c --slurpfile r "$T/result-$2" '.prevResult = $r[0]' <<<"$1")"; }
-mac_of() { host cat "/sys/class/net/$1/address"; }
-addrs() { inside "$1" ip -j addr show dev "$2" | jq -r '.[].addr_info[]? | select(.scope == "global")
-	| "\(.local)/\(.prefixlen)"' | xargs; }
-leases() { host sh -c 'ls /var/lib/cni/networks/net1 2>/dev/null | grep -v -e ^lock -e ^last' | xargs; }
+load bridge
 
 # ---- a living attachment ----------------------------------------------------------------------
 
