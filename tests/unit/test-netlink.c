@@ -352,6 +352,22 @@ static int concat_texts(const struct nft_rule_info *r, void *arg)
 
 /* What is listed, loaded again from the list, and listed again is the same, for the eyes of the
  * tool and for ours. */
+/* From 1.1 on nft writes two comparisons of one register as one range, which means the same. */
+static void spell_out_ranges(char *text, size_t size)
+{
+	char reg[16], low[64], high[64], pair[192], rest[8192];
+	char *at = text, *end;
+
+	while ((at = strstr(at, "[range ")) && (end = strchr(at, ']'))) {
+		if (sscanf(at, "[range %15s 0 %63s %63[^]]]", reg, low, high) != 3)
+			return;
+		snprintf(rest, sizeof(rest), "%s", end + 1);
+		snprintf(pair, sizeof(pair), "[cmp %s 5 %s][cmp %s 3 %s]", reg, low, reg, high);
+		snprintf(at, size - (size_t)(at - text), "%s%s", pair, rest);
+		at += strlen(pair);
+	}
+}
+
 static void test_round_trip(struct nft *n)
 {
 	autofree char *first = NULL, *again = NULL, *loaded = NULL, *flushed = NULL;
@@ -374,6 +390,7 @@ static void test_round_trip(struct nft *n)
 	SAME(first, again);
 	CHECK(nft_rules(n, &inet, "pre", concat_texts, NULL, after) == 0);
 	CHECK(nft_rules(n, &inet, "through", concat_texts, NULL, after) == 0);
+	spell_out_ranges(after, sizeof(after));
 	SAME(before, after);
 	unlink(path);
 }
