@@ -158,7 +158,12 @@ uint64_t netns_identity(int fd)
 
 bool netns_is(int fd, uint64_t identity)
 {
-	return identity == (identity >> 60 ? netns_identity(fd) : netns_inode(fd));
+	uint64_t now;
+
+	if (!(identity >> 60))
+		return identity == netns_inode(fd);
+	now = netns_identity(fd);
+	return identity == now || !(now >> 60);
 }
 
 bool netns_is_another(const char *path, uint64_t identity)

@@ -31,7 +31,8 @@ uint64_t netns_inode(int fd);
  * each, SO_NETNS_COOKIE (5.14), larger than any inode number. On older kernels, and when it cannot
  * be had, the inode number; 0 when not even that. For records that outlive the namespace. */
 uint64_t netns_identity(int fd);
-/* Whether that was said of this namespace, now or, an inode number, by an older version. */
+/* Whether that was said of this namespace, now or, an inode number, by an older version. Where the
+ * identity cannot be had just now, it may have been: true. */
 bool netns_is(int fd, uint64_t identity);
 /* That of the namespace this process is in now. */
 uint64_t netns_own_inode(void);
